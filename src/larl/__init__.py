@@ -1,0 +1,46 @@
+"""larl: bandits whose rewards drift.
+
+The latent auto-regressive bandit (`LatentAR`), policies that play it (`LARL`, baselines, oracles) and their comparison
+(`compare`). Names are loaded when first used, so that `import larl` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from larl import worlds as worlds
+    from larl._check import InvalidValue as InvalidValue
+    from larl.comparison import compare as compare
+    from larl.policies import *  # noqa: F403
+    from larl.result import Result as Result
+    from larl.result import load as load
+    from larl.world import JointNormal as JointNormal
+    from larl.world import LatentAR as LatentAR
+    from larl.world import Normal as Normal
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "InvalidValue": "_check",
+    "JointNormal": "world",
+    "LatentAR": "world",
+    "Normal": "world",
+    "Result": "result",
+    "compare": "comparison",
+    "load": "result",
+}
+_MODULES = ("comparison", "engine", "filter", "gym", "plots", "policies", "result", "theory", "world", "worlds")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"larl.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"larl.{_HOMES[name]}"), name)
+    if not name.startswith("_") and name in import_module("larl.policies").REGISTRY:
+        return import_module("larl.policies").REGISTRY[name]
+    raise AttributeError(f"module 'larl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOMES, *_MODULES, *import_module("larl.policies").REGISTRY, "__version__"])

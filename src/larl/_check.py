@@ -1,0 +1,108 @@
+"""Checks of what a user writes, each with one message: the field, the value, and what would be accepted."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, field, fields
+from typing import Any
+
+import numpy as np
+
+
+class InvalidValue(ValueError):
+    """A value that cannot be used: which field of what, the value, and what would be accepted."""
+
+    def __init__(self, owner: str, name: str, value: object, accepted: str) -> None:
+        super().__init__(f"{owner}: {name} = {value!r} is not usable; accepted: {accepted}")
+        self.owner, self.name, self.value, self.accepted = owner, name, value, accepted
+
+
+Check = Callable[[str, str, Any], Any]
+
+
+def whole(low: int, high: int | None = None) -> Check:
+    """A whole number ≥ low (and ≤ high)."""
+
+    def check(owner: str, name: str, value: Any) -> int:
+        accepted = f"a whole number ≥ {low}" if high is None else f"a whole number from {low} to {high}"
+        fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not fits or value < low or (high is not None and value > high):
+            raise InvalidValue(owner, name, value, accepted)
+        return int(value)
+
+    return check
+
+
+def number(
+    low: float = -math.inf, high: float = math.inf, *, above: float = -math.inf, below: float = math.inf
+) -> Check:
+    """A finite number with low ≤ value ≤ high and above < value < below."""
+
+    def check(owner: str, name: str, value: Any) -> float:
+        fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
+            raise InvalidValue(owner, name, value, _range(low, high, above, below))
+        return float(value)
+
+    return check
+
+
+def _range(low: float, high: float, above: float, below: float) -> str:
+    limits = [(low, "≥"), (above, ">"), (high, "≤"), (below, "<")]
+    return " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign in limits if math.isfinite(limit))])
+
+
+def one_of(*options: str) -> Check:
+    """One of the given words."""
+
+    def check(owner: str, name: str, value: Any) -> str:
+        if not (isinstance(value, str) and value in options):
+            raise InvalidValue(owner, name, value, " or ".join(repr(option) for option in options))
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """None, or what `check` accepts."""
+    return lambda owner, name, value: None if value is None else check(owner, name, value)
+
+
+def numbers(least: int = 1) -> Check:
+    """A sequence of at least `least` finite numbers, kept as a tuple."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[float, ...]:
+        accepted = f"a sequence of {least} or more finite numbers"
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        single = number()
+        result = tuple(single(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        if len(result) < least:
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def interval() -> Check:
+    """Two finite numbers, the second the larger."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[float, float]:
+        result: tuple[float, ...] = numbers(2)(owner, name, value)
+        if len(result) != 2 or result[0] >= result[1]:
+            raise InvalidValue(owner, name, result, "two finite numbers (low, high) with low < high")
+        return result[0], result[1]
+
+    return check
+
+
+def checked(check: Check, default: Any = MISSING) -> Any:
+    """A dataclass field whose value `check_fields` passes through `check`."""
+    return field(default=default, metadata={"check": check})
+
+
+def check_fields(spec: Any) -> None:
+    """Check and normalise every `checked` field of a frozen dataclass, at construction."""
+    for item in fields(spec):
+        if "check" in item.metadata:
+            value = item.metadata["check"](type(spec).__name__, item.name, getattr(spec, item.name))
+            object.__setattr__(spec, item.name, value)

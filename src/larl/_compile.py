@@ -1,0 +1,115 @@
+"""Compiled functions, and where their machine code is kept between processes.
+
+numba's disk cache looks only at the file of the outermost function. Ours call policies that live in other files, so a
+changed policy would silently keep its old machine code. The cache folder is therefore named after a digest of every
+source that can end up inside a kernel: a changed source means a new folder.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.extending import overload
+
+config: Any = numba.config
+PACKAGE = Path(__file__).parent
+KERNEL_SOURCES = ("_compile.py", "_words.py", "_moments.py", "world.py", "filter.py", "engine.py", "policies/*.py")
+
+# Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
+# No fast-math anywhere: its rounding depends on what a loop is inlined into, and then a live step
+# would not equal a batched one bit for bit.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Most of a function's compile time is the wrapper that takes its NamedTuples apart for Python.
+INNER = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Passing a State by value costs more than many a step's work.
+INLINE = INNER | {"forceinline": True}
+
+
+def source_digest() -> str:
+    """Sixteen hex digits that change whenever a source that can be compiled into a kernel changes."""
+    digest = hashlib.sha256()
+    for pattern in KERNEL_SOURCES:
+        for path in sorted(PACKAGE.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Where machine code is kept: under $NUMBA_CACHE_DIR, else the user's cache folder, else a temporary one."""
+    if config.CACHE_DIR:
+        base = Path(config.CACHE_DIR)
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "larl" / source_digest()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="larl-"))
+
+
+_FOLDER = cache_folder()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """`function` compiled; its machine code is kept in `cache_folder()` and found there by the next process."""
+    return _compile(function, OPTIONS)
+
+
+def inner(function: F) -> F:
+    """`function` compiled, to be called by kernels alone."""
+    return _compile(function, INNER)
+
+
+def inline(function: F) -> F:
+    """`function` compiled into each kernel that calls it, and to be called by kernels alone."""
+    return _compile(function, INLINE)
+
+
+def _compile(function: F, options: dict[str, Any]) -> F:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_FOLDER)
+    try:
+        return cast(F, numba.njit(cache=True, **options)(function))
+    finally:
+        config.CACHE_DIR = before
+
+
+@inline
+def assign(target: Any, source: Any) -> None:
+    """target[:] = source for two vectors. (numba's own slice assignment takes seconds to compile.)"""
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+def copy_fields(state: Any) -> Any:
+    """A copy of a NamedTuple whose arrays, also those of NamedTuples within it, are its own."""
+    return type(state)(
+        *(
+            field.copy() if isinstance(field, np.ndarray) else copy_fields(field) if isinstance(field, tuple) else field
+            for field in state
+        )
+    )
+
+
+@overload(copy_fields, jit_options=cast(Any, INNER), strict=False)
+def _copy_fields(state: Any) -> Callable[..., Any]:
+    def source(name: str, kind: Any) -> str:
+        if isinstance(kind, numba.types.Array):
+            return f"state.{name}.copy()"
+        return f"copy_fields(state.{name})" if isinstance(kind, numba.types.BaseNamedTuple) else f"state.{name}"
+
+    arguments = ", ".join(source(name, kind) for name, kind in zip(state.fields, state.types, strict=True))
+    scope: dict[str, Any] = {"Class": state.instance_class, "copy_fields": copy_fields}
+    exec(f"def implementation(state):\n    return Class({arguments})", scope)
+    return cast(Callable[..., Any], scope["implementation"])

@@ -1,0 +1,26 @@
+"""Files that are whole or absent: written beside their place, synced, and moved there in one step."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Let `write` make a file under a temporary name, then move it to `path`; on any failure nothing is left behind."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    os.close(handle)
+    draft = Path(name)
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,54 @@
+"""Randomness as an argument: 64-bit words that are a pure function of (seed, trial, stream, time).
+
+A word is splitmix64 entered at any position (Steele, Lea & Flood 2014), so no generator carries state, and every
+trial, step and draw can be made on its own, in any order, on any thread.
+"""
+
+import math
+
+import numpy as np
+
+from larl._compile import inline
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+START, WORLD, POLICY = np.uint64(0), np.uint64(1), np.uint64(2)  # streams: z_0…z_{k−1}, world noise, policies' words
+
+
+@inline
+def _mix(x: np.uint64) -> np.uint64:
+    """splitmix64's finaliser, a bijection of 64-bit words."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@inline
+def word(key: np.uint64, position: int) -> np.uint64:
+    """The word at `position` = 0, 1, … of the stream that starts at `key`."""
+    return _mix(key + np.uint64(position + 1) * GOLDEN)
+
+
+@inline
+def stream(seed: int, trial: int, name: np.uint64) -> np.uint64:
+    """The key of one stream of one trial."""
+    return _mix(word(word(np.uint64(seed), 0), trial) ^ (name * GOLDEN))
+
+
+@inline
+def uniform(word: np.uint64) -> float:
+    """A number in [0, 1), a multiple of 2⁻⁵³."""
+    return np.float64(word >> np.uint64(11)) * 2.0**-53
+
+
+@inline
+def pick(word: np.uint64, count: int) -> int:
+    """One of 0 … count−1, all equally likely (to within 2⁻³²)."""
+    return int(((word >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+
+
+@inline
+def normal_pair(key: np.uint64, position: int) -> tuple[float, float]:
+    """Two independent standard normals (Box–Muller) from words 2·position and 2·position + 1 of a stream."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(word(key, 2 * position))))
+    angle = 2.0 * math.pi * uniform(word(key, 2 * position + 1))
+    return radius * math.cos(angle), radius * math.sin(angle)

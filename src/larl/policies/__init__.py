@@ -1,0 +1,46 @@
+"""Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
+
+from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, implement, learn, register
+from larl.policies.ar2 import AR2
+from larl.policies.ar_ucb import ARUCB
+from larl.policies.change_point_thompson import ChangePointThompson
+from larl.policies.discounted_ucb import DiscountedUCB
+from larl.policies.exp3 import Exp3, Rexp3
+from larl.policies.larl import LARL
+from larl.policies.larl_bic import LARLBIC
+from larl.policies.oracles import DynamicOracle, KalmanOracle, PredictiveSampling
+from larl.policies.simple import Random, RoundRobin
+from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
+from larl.policies.sliding_window_ucb import SlidingWindowUCB
+from larl.policies.thompson import DiscountedThompson, SlidingWindowThompson, ThompsonSampling
+from larl.policies.ucb import UCB
+
+__all__ = [
+    "AR2",
+    "ARUCB",
+    "LARL",
+    "LARLBIC",
+    "REGISTRY",
+    "UCB",
+    "ChangePointThompson",
+    "DiscountedThompson",
+    "DiscountedUCB",
+    "DynamicOracle",
+    "Exp3",
+    "KalmanOracle",
+    "Policy",
+    "PredictiveSampling",
+    "Random",
+    "Rexp3",
+    "RoundRobin",
+    "SlidingWindowLinUCB",
+    "SlidingWindowThompson",
+    "SlidingWindowUCB",
+    "ThompsonSampling",
+    "decide",
+    "from_dict",
+    "from_json",
+    "implement",
+    "learn",
+    "register",
+]

@@ -1,0 +1,155 @@
+"""What every policy is: a spec the user writes, a State, and two functions compiled for that State.
+
+`act(state, word)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. Both
+are written once, as plain functions beside their State, and `register` ties the three together. Inside a kernel the
+call `act(state, word)` is resolved by the type of `state`; in the interpreter by a look-up.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numba.extending import overload
+
+from larl._check import InvalidValue, check_fields, number, whole
+from larl._compile import INLINE, kernel
+
+if TYPE_CHECKING:
+    from larl.world import LatentAR
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy as its user writes it: immutable, hashable, checked at construction, JSON in and out."""
+
+    needs_world: ClassVar[bool] = False  # an oracle: built from the world's true parameters
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> Any:
+        """The State before the first step of a trial with `arms` arms."""
+        raise TypeError(f"{type(self).__name__} has no init: it is not a policy")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The spec as JSON types: the policy's name and its fields."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {"policy": type(self).__name__} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    def to_json(self) -> str:
+        """The spec as one line of JSON."""
+        return json.dumps(self.to_dict())
+
+
+class _Functions(NamedTuple):
+    act: Callable[[Any, np.uint64], int]
+    update: Callable[[Any, int, float], None]
+    reveal: Callable[[Any, Any], None]
+
+
+REGISTRY: dict[str, type[Policy]] = {}
+_FUNCTIONS: dict[type, _Functions] = {}
+P = TypeVar("P", bound=Policy)
+
+
+def _see_nothing(state: Any, means: Any) -> None:
+    """What every policy but the dynamic oracle does with the true means."""
+
+
+def implement(
+    state: type,
+    act: Callable[[Any, np.uint64], int],
+    update: Callable[[Any, int, float], None],
+    reveal: Callable[[Any, Any], None] = _see_nothing,
+) -> None:
+    """Tie a State to its functions."""
+    _FUNCTIONS[state] = _Functions(act, update, reveal)
+
+
+def register(
+    state: type,
+    act: Callable[[Any, np.uint64], int],
+    update: Callable[[Any, int, float], None],
+    reveal: Callable[[Any, Any], None] = _see_nothing,
+) -> Callable[[type[P]], type[P]]:
+    """A decorator that makes a spec known by its class name, and ties its State to its functions."""
+
+    def add(spec: type[P]) -> type[P]:
+        implement(state, act, update, reveal)
+        REGISTRY[spec.__name__] = spec
+        return spec
+
+    return add
+
+
+def from_dict(values: dict[str, Any]) -> Policy:
+    """The spec that `Policy.to_dict` wrote (fields left out take their defaults)."""
+    name = values.get("policy")
+    if not isinstance(name, str) or name not in REGISTRY:
+        raise InvalidValue("policy", "policy", name, ", ".join(sorted(REGISTRY)))
+    spec = REGISTRY[name]
+    known = {item.name: item for item in fields(spec)}
+    given = {key: value for key, value in values.items() if key != "policy"}
+    for key in given:
+        if key not in known:
+            raise InvalidValue(name, key, given[key], f"the fields {', '.join(known) or '(none)'}")
+    for key, item in known.items():
+        if key not in given and item.default is MISSING:
+            raise InvalidValue(name, key, None, f"a value: {name} has no default for {key}")
+    return spec(**given)
+
+
+def from_json(text: str) -> Policy:
+    """The spec that `Policy.to_json` wrote."""
+    return from_dict(json.loads(text))
+
+
+def act(state: Any, word: np.uint64) -> int:
+    """The arm that the policy with this State chooses, given its random word; the State stays as it is."""
+    return _FUNCTIONS[type(state)].act(state, word)
+
+
+def update(state: Any, arm: int, reward: float) -> None:
+    """Teach the State that `arm` was played and gave `reward`; time advances by one step."""
+    _FUNCTIONS[type(state)].update(state, arm, reward)
+
+
+def reveal(state: Any, means: Any) -> None:
+    """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
+    _FUNCTIONS[type(state)].reveal(state, means)
+
+
+def _resolve(generic: Callable[..., Any]) -> None:
+    """Let kernels call `generic`, resolved at compile time by the type of its first argument."""
+
+    @overload(generic, jit_options=cast(Any, INLINE), strict=False)
+    def _(state: Any, *_: Any) -> Any:
+        functions = _FUNCTIONS.get(getattr(state, "instance_class", None))  # type: ignore[arg-type]
+        return functions and getattr(functions, generic.__name__)
+
+
+for _generic in (act, update, reveal):
+    _resolve(_generic)
+
+
+@kernel
+def _act(state: Any, word: np.uint64) -> int:
+    return act(state, word)
+
+
+@kernel
+def _update(state: Any, arm: int, reward: float) -> None:
+    update(state, arm, reward)
+
+
+def decide(state: Any, word: int) -> int:
+    """One live decision: the compiled `act`. `word` is any whole number from 0 to 2⁶⁴ − 1."""
+    return int(_act(state, np.uint64(whole(0, 2**64 - 1)("decide", "word", word))))
+
+
+def learn(state: Any, arm: int, reward: float, arms: int) -> None:
+    """One live observation: the compiled `update`, after checks. What is refused leaves the State as it was."""
+    arm = whole(0, arms - 1)("learn", "arm", arm)
+    _update(state, arm, number()("learn", "reward", reward))

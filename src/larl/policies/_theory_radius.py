@@ -1,0 +1,108 @@
+"""LARL with the confidence radius of Lemma 3, which takes the world's true parameters.
+
+β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), sums over the n_a rows of arm a, and
+τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹. The biases b_j come from a steady-state filter run beside the regression.
+"""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import InvalidValue
+from larl._compile import assign, inner
+from larl._words import pick
+from larl.filter import steady_state, steady_step
+from larl.policies._contract import implement
+from larl.policies._lags import Lags, learn, push, score
+from larl.policies._ridge import Floats, Ridge
+
+if TYPE_CHECKING:
+    from larl.world import LatentAR
+
+
+class TheoryState(NamedTuple):
+    ridge: Ridge
+    lags: Lags
+    time: NDArray[np.int64]  # (1,)
+    rows: Floats  # (arms,) n_a
+    squared_bias: Floats  # (arms,) Σ_j b_j(a, s)²
+    predictions: Floats  # (s+1, k) z̃_t, z̃_{t−1} … z̃_{t−s}
+    next: Floats  # (k,) scratch
+    closed: Floats  # (k, k) Γ − ΓKC
+    push: Floats  # (k,) ΓK
+    drift: Floats  # (k,)
+    bias_row: Floats  # (k,)
+    beta: Floats  # (arms,)
+    mu: Floats  # (arms,)
+    noise: Floats  # (arms,) R_a
+    size: Floats  # (arms,) ‖θ_a‖
+    bound: float  # L(s, δ/2)
+    delta: float
+
+
+@inner
+def radius(state: TheoryState, arm: int) -> float:
+    """β_{a,t}(δ) of Lemma 3."""
+    d, penalty = state.ridge.column.size, state.ridge.penalty
+    trace = 0.0
+    for i in range(d):
+        trace += state.ridge.inverse[arm, i, i]
+    noise = state.noise[arm] * math.sqrt(
+        d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
+    )
+    bias = math.sqrt(max(d - penalty * trace, 0.0) * state.squared_bias[arm])
+    return noise + math.sqrt(penalty) * state.size[arm] + bias
+
+
+def act(state: TheoryState, word: np.uint64) -> int:
+    s, arms = state.lags.cell.size, state.beta.size
+    if state.time[0] < s:
+        return pick(word, arms)
+    best, choice = -math.inf, 0
+    for arm in range(arms):
+        mean, width = score(state.ridge, arm, state.lags, s)
+        bound = mean + radius(state, arm) * width
+        if bound > best:
+            best, choice = bound, arm
+    return choice
+
+
+def update(state: TheoryState, arm: int, reward: float) -> None:
+    s, arms, k = state.lags.cell.size, state.beta.size, state.drift.size
+    if state.time[0] >= s:
+        bias = 0.0
+        for i in range(k):
+            bias += state.bias_row[i] * state.predictions[s, i]
+        state.squared_bias[arm] += (state.beta[arm] * bias) ** 2
+        state.rows[arm] += 1.0
+        learn(state.ridge, arm, state.lags, s, arms, reward, 1.0)
+    push(state.lags, s, arms, arm, reward)
+    for lag in range(s, 0, -1):
+        assign(state.predictions[lag], state.predictions[lag - 1])
+    measurement = (reward - state.mu[arm]) / state.beta[arm]
+    steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
+    assign(state.predictions[0], state.next)
+    state.time[0] += 1
+
+
+implement(TheoryState, act, update)
+
+
+def init(
+    ridge: Ridge, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "LatentAR | None"
+) -> TheoryState:
+    """LARL's State with what the radius needs; refused without the world and a horizon."""
+    from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
+
+    if world is None or horizon is None:
+        raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' where the world and the horizon are known")
+    s, steady, arms = lags.cell.size, steady_state(world), world.arms
+    predictions = np.full((s + 1, world.k), world.stationary_mean)
+    size = np.linalg.norm(reward_parameters(world, s), axis=1)
+    return TheoryState(
+        ridge, lags, time, np.zeros(arms), np.zeros(arms), predictions, np.zeros(world.k), steady.closed, steady.push,
+        steady.drift, bias_row(world, s), np.array(world.beta), np.array(world.mu), noise_scale(world), size,
+        context_bound(world, s, delta / 2.0, horizon), delta,
+    )  # fmt: skip

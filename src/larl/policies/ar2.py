@@ -1,0 +1,99 @@
+"""AR2: alternate and restart, for arms whose rewards each follow a known AR(1) (Chen, Golrezaei & Bouneffouf 2023).
+
+Model: R_i(t) = r_i(t) + ε_i(t) and r_i(t+1) = α R_i(t), mean zero, ε ~ N(0, σ²). An arm last seen at τ is estimated by
+r̂_i(t) = α^{t−τ} R_i(τ), with variance σ²(α² − α^{2(t−τ)})/(1 − α²).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number, optional, whole
+from larl.policies._contract import Policy, register
+
+
+class AR2State(NamedTuple):
+    estimate: NDArray[np.float64]  # (arms,) r̂_i of the coming step
+    seen: NDArray[np.int64]  # (arms,) step of the epoch at which the arm was last played
+    triggered: NDArray[np.int64]  # (arms,) step at which it was triggered, −1 if it is not
+    superior: NDArray[np.int64]  # (1,)
+    time: NDArray[np.int64]  # (1,) within the epoch
+    alpha: float
+    sigma: float
+    epoch: int
+    threshold: float
+
+
+def act(state: AR2State, word: np.uint64) -> int:
+    t, arms = state.time[0], state.estimate.size
+    if t < arms:  # every epoch begins with one look at each arm
+        return t
+    chosen = state.superior[0]
+    if (t - arms) % 2 == 1:  # every other step goes to the arm that has waited longest, if any was triggered
+        earliest = state.epoch
+        for arm in range(arms):
+            if 0 <= state.triggered[arm] < earliest:
+                earliest, chosen = state.triggered[arm], arm
+    return chosen
+
+
+def update(state: AR2State, arm: int, reward: float) -> None:
+    t, arms = state.time[0], state.estimate.size
+    for other in range(arms):
+        state.estimate[other] *= state.alpha
+    state.estimate[arm], state.seen[arm], state.triggered[arm] = state.alpha * reward, t, -1
+    state.time[0] += 1
+    if t + 1 == arms:
+        for other in range(arms):
+            if state.estimate[other] > state.estimate[state.superior[0]]:
+                state.superior[0] = other
+    elif t + 1 > arms and state.estimate[arm] > state.estimate[state.superior[0]]:
+        state.superior[0] = arm
+    if t + 1 >= arms:
+        leader = state.superior[0]
+        for other in range(arms):
+            age = t + 1 - state.seen[other]
+            error = math.sqrt((state.alpha**2 - state.alpha ** (2 * age)) / (1.0 - state.alpha**2))
+            gap = state.estimate[leader] - state.estimate[other]
+            if other != leader and state.triggered[other] < 0 and gap <= state.threshold * state.sigma * error:
+                state.triggered[other] = t + 1
+        state.triggered[leader] = -1
+    if state.time[0] == state.epoch:
+        for other in range(arms):
+            state.estimate[other], state.seen[other], state.triggered[other] = 0.0, 0, -1
+        state.superior[0], state.time[0] = 0, 0
+
+
+@register(AR2State, act, update)
+@dataclass(frozen=True)
+class AR2(Policy):
+    """Play the leader, and every other step an arm that may have overtaken it; forget everything every `epoch` steps.
+
+    `alpha` and `sigma` are the AR(1)'s coefficient and noise sd, known to it. An arm is triggered when its estimate is
+    within `threshold` standard errors of the leader's. Default epoch: ⌈|A| α⁻³ σ⁻³⌉ steps, its authors' order, and not
+    shorter than two looks at every arm.
+    """
+
+    alpha: float = checked(number(above=0.0, below=1.0))
+    sigma: float = checked(number(above=0.0))
+    epoch: int | None = checked(optional(whole(2)), None)
+    threshold: float = checked(number(above=0.0), 1.0)
+
+    def init(self, arms: int, **_: Any) -> AR2State:
+        length = self.epoch or math.ceil(min(arms / (self.alpha * self.sigma) ** 3, 2.0**62))
+        estimate, seen = np.zeros(arms), np.zeros(arms, dtype=np.int64)
+        triggered, single = np.full(arms, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return AR2State(
+            estimate,
+            seen,
+            triggered,
+            single,
+            single.copy(),
+            self.alpha,
+            self.sigma,
+            max(length, 2 * arms),
+            self.threshold,
+        )

@@ -1,0 +1,74 @@
+"""AR-UCB: each arm's reward is an AR process in the rewards last seen, whoever gave them (Bacchiocchi et al. 2022)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number, one_of, whole
+from larl._words import pick
+from larl.policies._contract import Policy, register
+from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
+
+
+class ARUCBState(NamedTuple):
+    ridge: Ridge
+    context: NDArray[np.float64]  # (1, r_{t−1} … r_{t−order})
+    log_det: NDArray[np.float64]  # (arms,) log det V_a/λ^{order+1}
+    time: NDArray[np.int64]  # (1,)
+    alpha: float
+    theory: bool
+    bound: float
+    sigma: float
+
+
+def act(state: ARUCBState, word: np.uint64) -> int:
+    if state.time[0] < state.context.size - 1:
+        return pick(word, state.log_det.size)
+    best, choice = -math.inf, 0
+    for arm in range(state.log_det.size):
+        mean, width = dense_score(state.ridge, arm, state.context)
+        radius = state.alpha
+        if state.theory:
+            confidence = 2.0 * math.log(state.time[0] + 1.0) + state.log_det[arm]
+            radius = math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(confidence)
+        if mean + radius * width > best:
+            best, choice = mean + radius * width, arm
+    return choice
+
+
+def update(state: ARUCBState, arm: int, reward: float) -> None:
+    if state.time[0] >= state.context.size - 1:
+        state.log_det[arm] += math.log(dense_learn(state.ridge, arm, state.context, reward))
+    for j in range(state.context.size - 1, 1, -1):
+        state.context[j] = state.context[j - 1]
+    if state.context.size > 1:
+        state.context[1] = reward
+    state.time[0] += 1
+
+
+@register(ARUCBState, act, update)
+@dataclass(frozen=True)
+class ARUCB(Policy):
+    """Ridge regression of each arm's reward on a constant and the last `order` rewards, played optimistically.
+
+    The first `order` steps, which have no such past, are random and not learnt from. The width is `alpha`, or with
+    `radius="theory"` its authors' √(λ(m²+1)) + σ√(2 log t + log det V/λ^{order+1}), with m = `bound` on the
+    intercepts and σ = `sigma` of the noise.
+    """
+
+    order: int = checked(whole(0))
+    alpha: float = checked(number(0.0), 1.0)
+    ridge: float = checked(number(above=0.0), 1.0)
+    radius: str = checked(one_of("alpha", "theory"), "alpha")
+    bound: float = checked(number(0.0), 1.0)
+    sigma: float = checked(number(above=0.0), 1.0)
+
+    def init(self, arms: int, **_: Any) -> ARUCBState:
+        context = np.zeros(self.order + 1)
+        context[0] = 1.0
+        ridge, time = ridge_init(arms, self.order + 1, self.ridge), np.zeros(1, dtype=np.int64)
+        theory = self.radius == "theory"
+        return ARUCBState(ridge, context, np.zeros(arms), time, self.alpha, theory, self.bound, self.sigma)

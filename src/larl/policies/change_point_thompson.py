@@ -1,0 +1,90 @@
+"""Change-point Thompson sampling, all arms changing together (Mellor & Shapiro 2013, Global-CTS), Gaussian rewards."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number, whole
+from larl._words import uniform
+from larl._words import word as next_word
+from larl.policies._contract import Policy, register
+from larl.policies._thompson import posterior, sample
+
+
+class ChangePointState(NamedTuple):
+    """Hypotheses about when the last change was; each holds what was seen since."""
+
+    weight: NDArray[np.float64]  # (memory,) posterior probability
+    plays: NDArray[np.float64]  # (memory, arms)
+    total: NDArray[np.float64]  # (memory, arms)
+    used: NDArray[np.int64]  # (1,) how many hypotheses there are
+    hazard: float
+    sigma: float
+    prior_sd: float
+
+
+def act(state: ChangePointState, word: np.uint64) -> int:
+    left, chosen = uniform(next_word(word, -1)), state.used[0] - 1
+    for i in range(state.used[0]):
+        left -= state.weight[i]
+        if left < 0.0:
+            chosen = i
+            break
+    best, choice = -math.inf, 0
+    for arm in range(state.plays.shape[1]):
+        draw = sample(word, arm, state.plays[chosen, arm], state.total[chosen, arm], state.sigma, state.prior_sd)
+        if draw > best:
+            best, choice = draw, arm
+    return choice
+
+
+def update(state: ChangePointState, arm: int, reward: float) -> None:
+    weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
+    largest = -math.inf
+    for i in range(used):  # weights are logarithms until they are normalised below
+        mean, sd = posterior(count[i, arm], total[i, arm], state.sigma, state.prior_sd)
+        variance = sd**2 + state.sigma**2
+        fit = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
+        weight[i] = math.log(max(weight[i], 1e-300)) + fit
+        largest = max(largest, weight[i])
+        count[i, arm] += 1.0
+        total[i, arm] += reward
+    mass = 0.0
+    for i in range(used):
+        weight[i] = math.exp(weight[i] - largest)
+        mass += weight[i]
+    place = used
+    if used == weight.size:  # no room: the least likely hypothesis gives way
+        place = 0
+        for i in range(used):
+            if weight[i] < weight[place]:
+                place = i
+        mass -= weight[place]
+    else:
+        state.used[0] += 1
+    for i in range(state.used[0]):
+        weight[i] *= (1.0 - state.hazard) / mass
+    weight[place] = state.hazard
+    for other in range(count.shape[1]):
+        count[place, other] = 0.0
+        total[place, other] = 0.0
+
+
+@register(ChangePointState, act, update)
+@dataclass(frozen=True)
+class ChangePointThompson(Policy):
+    """Each step all means are redrawn with probability `hazard`; `memory` hypotheses of the last change are kept."""
+
+    hazard: float = checked(number(above=0.0, below=1.0), 0.05)
+    sigma: float = checked(number(above=0.0), 1.0)
+    prior_sd: float = checked(number(above=0.0), 1.0)
+    memory: int = checked(whole(2), 50)
+
+    def init(self, arms: int, **_: Any) -> ChangePointState:
+        weight, used = np.zeros(self.memory), np.ones(1, dtype=np.int64)
+        weight[0] = 1.0
+        count, total = np.zeros((self.memory, arms)), np.zeros((self.memory, arms))
+        return ChangePointState(weight, count, total, used, self.hazard, self.sigma, self.prior_sd)

@@ -1,0 +1,55 @@
+"""Discounted UCB: what was learnt fades by one factor a step (Kocsis & Szepesvári 2006; Garivier & Moulines 2011)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number
+from larl.policies._contract import Policy, register
+
+
+class DiscountedUCBState(NamedTuple):
+    plays: NDArray[np.float64]  # (arms,) discounted number of plays
+    total: NDArray[np.float64]  # (arms,) discounted sum of rewards
+    discount: float
+    scale: float
+    xi: float
+
+
+def act(state: DiscountedUCBState, word: np.uint64) -> int:
+    plays = 0.0
+    for arm in range(state.plays.size):
+        if state.plays[arm] == 0.0:
+            return arm
+        plays += state.plays[arm]
+    horizon = max(math.log(plays), 0.0)
+    best, choice = -math.inf, 0
+    for arm in range(state.plays.size):
+        bonus = 2.0 * state.scale * math.sqrt(state.xi * horizon / state.plays[arm])
+        if state.total[arm] / state.plays[arm] + bonus > best:
+            best, choice = state.total[arm] / state.plays[arm] + bonus, arm
+    return choice
+
+
+def update(state: DiscountedUCBState, arm: int, reward: float) -> None:
+    for other in range(state.plays.size):
+        state.plays[other] *= state.discount
+        state.total[other] *= state.discount
+    state.plays[arm] += 1.0
+    state.total[arm] += reward
+
+
+@register(DiscountedUCBState, act, update)
+@dataclass(frozen=True)
+class DiscountedUCB(Policy):
+    """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`."""
+
+    discount: float = checked(number(above=0.0, high=1.0))
+    scale: float = checked(number(above=0.0), 1.0)
+    xi: float = checked(number(0.0), 0.6)
+
+    def init(self, arms: int, **_: Any) -> DiscountedUCBState:
+        return DiscountedUCBState(np.zeros(arms), np.zeros(arms), self.discount, self.scale, self.xi)

@@ -1,0 +1,112 @@
+"""LARL as the paper's experiments run it: explore, choose s by BIC, commit (Trella et al. 2025, §5)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import InvalidValue, checked, number, one_of, whole
+from larl._compile import inner
+from larl._words import pick
+from larl.policies._contract import Policy, register
+from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
+from larl.policies._ridge import Floats, Ridge, ridge_clear, ridge_init
+from larl.policies.larl import best_arm
+
+
+class LARLBICState(NamedTuple):
+    ridge: Ridge  # with room for s_max
+    lags: Lags
+    past_arms: NDArray[np.int64]  # (explore,)
+    past_rewards: Floats
+    time: NDArray[np.int64]  # (1,)
+    chosen: NDArray[np.int64]  # (1,) s, 0 until it is chosen
+    arms: int
+    s_max: int
+    alpha: float
+    alternate: bool
+
+
+@inner
+def _fit(state: LARLBICState, s: int) -> None:
+    """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
+    ridge_clear(state.ridge, 2 * s * state.arms + 1)
+    for t in range(state.past_arms.size):
+        if t >= s:
+            learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t], 1.0)
+        push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
+
+
+@inner
+def bic(state: LARLBICState, s: int) -> float:
+    """n log(RSS/n) + (2s|A|+1) log n over the n = explore − s rows, with the residuals of the per-arm ridge fit."""
+    _fit(state, s)
+    residual, rows = 0.0, state.past_arms.size - s
+    for t in range(state.past_arms.size):
+        if t >= s:
+            mean, _ = score(state.ridge, state.past_arms[t], state.lags, s)
+            residual += (state.past_rewards[t] - mean) ** 2
+        push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
+    return rows * math.log(residual / rows) + (2 * s * state.arms + 1) * math.log(rows)
+
+
+@inner
+def _commit(state: LARLBICState) -> None:
+    """Choose the s with the smallest BIC (the smallest such s) and fit it."""
+    best = math.inf
+    state.chosen[0] = 1
+    for s in range(1, state.s_max + 1):
+        criterion = bic(state, s)
+        if criterion < best:
+            best, state.chosen[0] = criterion, s
+    _fit(state, state.chosen[0])
+
+
+def act(state: LARLBICState, word: np.uint64) -> int:
+    if state.time[0] < state.past_arms.size:
+        return state.time[0] % state.arms if state.alternate else pick(word, state.arms)
+    return best_arm(state.ridge, state.lags, state.chosen[0], state.arms, state.alpha)
+
+
+def update(state: LARLBICState, arm: int, reward: float) -> None:
+    t, explore = state.time[0], state.past_arms.size
+    if t < explore:
+        state.past_arms[t], state.past_rewards[t] = arm, reward
+        if t == explore - 1:
+            _commit(state)
+    else:
+        learn(state.ridge, arm, state.lags, state.chosen[0], state.arms, reward, 1.0)
+        push(state.lags, state.chosen[0], state.arms, arm, reward)
+    state.time[0] += 1
+
+
+@register(LARLBICState, act, update)
+@dataclass(frozen=True)
+class LARLBIC(Policy):
+    """Explore for `explore` steps (the paper: ⌊T/5⌋), choose s in 1 … s_max by BIC, then play LARL(s).
+
+    Exploration is at random or alternates between the arms. The criterion counts one arm's parameters, as published.
+    """
+
+    explore: int = checked(whole(3))
+    s_max: int = checked(whole(1), 15)
+    explore_with: str = checked(one_of("random", "alternate"), "random")
+    alpha: float = checked(number(0.0), 1.0)
+    ridge: float = checked(number(above=0.0), 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.explore < self.s_max + 2:
+            accepted = f"a whole number ≥ s_max + 2 = {self.s_max + 2}, so that every s has two rows to be fitted on"
+            raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
+
+    def init(self, arms: int, **_: Any) -> LARLBICState:
+        ridge = ridge_init(arms, dimension(self.s_max, arms), self.ridge)
+        past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
+        time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        alternate = self.explore_with == "alternate"
+        return LARLBICState(
+            ridge, lags_init(self.s_max), past_arms, past_rewards, time, chosen, arms, self.s_max, self.alpha, alternate
+        )

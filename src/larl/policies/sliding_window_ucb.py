@@ -1,0 +1,50 @@
+"""Sliding-window UCB: forget everything older than the window (Garivier & Moulines 2011)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from larl._check import checked, number, whole
+from larl.policies._contract import Policy, register
+from larl.policies._window import Window, slide, window_init
+
+
+class SlidingWindowUCBState(NamedTuple):
+    window: Window
+    scale: float
+    xi: float
+
+
+def act(state: SlidingWindowUCBState, word: np.uint64) -> int:
+    window = state.window
+    horizon = math.log(max(min(window.time[0], window.arm.size), 1))
+    best, choice = -math.inf, 0
+    for arm in range(window.plays.size):
+        if window.plays[arm] == 0.0:
+            return arm
+        bonus = state.scale * math.sqrt(state.xi * horizon / window.plays[arm])
+        if window.total[arm] / window.plays[arm] + bonus > best:
+            best, choice = window.total[arm] / window.plays[arm] + bonus, arm
+    return choice
+
+
+def update(state: SlidingWindowUCBState, arm: int, reward: float) -> None:
+    slide(state.window, arm, reward)
+
+
+@register(SlidingWindowUCBState, act, update)
+@dataclass(frozen=True)
+class SlidingWindowUCB(Policy):
+    """Mean over the last `window` steps + B√(ξ log(min(t, window))/N), B = `scale` of the rewards, ξ = `xi`.
+
+    An arm not played within the window is played at once.
+    """
+
+    window: int = checked(whole(1))
+    scale: float = checked(number(above=0.0), 1.0)
+    xi: float = checked(number(0.0), 0.6)
+
+    def init(self, arms: int, **_: Any) -> SlidingWindowUCBState:
+        return SlidingWindowUCBState(window_init(self.window, arms), self.scale, self.xi)

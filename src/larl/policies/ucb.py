@@ -1,0 +1,43 @@
+"""UCB for arms whose means stand still, in its ridge form: the paper's "Stationary" baseline, and LARL with s = 0."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number
+from larl.policies._contract import Policy, register
+
+
+class UCBState(NamedTuple):
+    weight: NDArray[np.float64]  # (arms,) λ + number of plays
+    total: NDArray[np.float64]  # (arms,) sum of rewards
+    alpha: float
+
+
+def act(state: UCBState, word: np.uint64) -> int:
+    best, choice = -math.inf, 0
+    for arm in range(state.weight.size):
+        bound = state.total[arm] / state.weight[arm] + state.alpha / math.sqrt(state.weight[arm])
+        if bound > best:
+            best, choice = bound, arm
+    return choice
+
+
+def update(state: UCBState, arm: int, reward: float) -> None:
+    state.weight[arm] += 1.0
+    state.total[arm] += reward
+
+
+@register(UCBState, act, update)
+@dataclass(frozen=True)
+class UCB(Policy):
+    """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`."""
+
+    alpha: float = checked(number(0.0), 1.0)
+    ridge: float = checked(number(above=0.0), 1.0)
+
+    def init(self, arms: int, **_: Any) -> UCBState:
+        return UCBState(np.full(arms, self.ridge), np.zeros(arms), self.alpha)

@@ -1,0 +1,162 @@
+"""What a comparison found: labelled traces, totals with their uncertainty, win rates; saved whole and loaded again."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from larl._check import InvalidValue, whole
+from larl._files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMAT = "larl result 1"
+Z95 = 1.959963984540054  # a standard normal stays within ±Z95 with probability 95%
+
+
+class Result:
+    """The outcome of `compare`. Arrays are labelled by policy, trial and time, and by world if there were several."""
+
+    def __init__(self, data: xr.Dataset) -> None:
+        self.data = data
+
+    @property
+    def regret(self) -> xr.DataArray:
+        """Regret of every step: (policy, trial, time), with a leading world if there were several."""
+        return self._kept("regret")
+
+    @property
+    def arm(self) -> xr.DataArray:
+        """The arm played at every step."""
+        return self._kept("arm")
+
+    @property
+    def reward(self) -> xr.DataArray:
+        """The reward seen at every step."""
+        return self._kept("reward")
+
+    def _kept(self, name: str) -> xr.DataArray:
+        if name not in self.data:
+            raise InvalidValue("Result", name, "not kept", "compare(..., keep='all') keeps every step")
+        return self.data[name]
+
+    @property
+    def policies(self) -> list[str]:
+        """The names of the policies, as given."""
+        return [str(name) for name in self.data["policy"].values]
+
+    @property
+    def worlds(self) -> list[str]:
+        """The names of the worlds if several were compared, else none."""
+        return [str(name) for name in self.data["world"].values] if "world" in self.data.dims else []
+
+    def total(self, skip: int | str = 0) -> xr.DataArray:
+        """Total regret of each trial, not counting the first `skip` steps: (policy, trial).
+
+        `skip="k"` leaves out each world's first k steps, which the paper does not count either.
+        """
+        if "total" in self.data:
+            if skip != 0:
+                raise InvalidValue("Result.total", "skip", skip, "0, as single steps were not kept (keep='summary')")
+            return self.data["total"]
+        first = self.data["k"] if skip == "k" else whole(0)("Result.total", "skip", skip)
+        kept: xr.DataArray = self.regret.where(self.data["time"] >= first, 0.0).sum("time")
+        return kept.rename("total")
+
+    def summary(self, skip: int | str = 0) -> pd.DataFrame:
+        """One row a policy: mean total regret, sd, standard error, 95% interval of the mean, and how often it beats
+        each other policy (`beats …`) and all of them on average (`wins`)."""
+        total = self.total(skip)
+        trials = total.sizes["trial"]
+        sd = total.std("trial", ddof=1) if trials > 1 else total.mean("trial") * np.nan
+        mean, error = total.mean("trial"), sd / np.sqrt(trials)
+        columns = {"mean": mean, "sd": sd, "se": error, "low": mean - Z95 * error, "high": mean + Z95 * error}
+        rates = self.wins(skip)["rate"]
+        if len(self.policies) > 1:
+            columns["wins"] = rates.mean("versus")
+            columns |= {f"beats {name}": rates.sel(versus=name, drop=True) for name in self.policies}
+        frame = xr.Dataset({name: column.reset_coords(drop=True) for name, column in columns.items()}).to_dataframe()
+        if self.worlds:
+            order: pd.Index = pd.MultiIndex.from_product([self.worlds, self.policies], names=["world", "policy"])
+            frame = frame.reorder_levels(["world", "policy"])
+        else:
+            order = pd.Index(self.policies, name="policy")
+        return frame.loc[order, list(columns)]
+
+    def wins(self, skip: int | str = 0) -> xr.Dataset:
+        """How often the row's policy has less total regret than the column's: rate, and its 95% interval (Wilson 1927).
+
+        A tie counts half for each. A policy against itself is left empty.
+        """
+        total = self.total(skip)
+        other = total.rename(policy="versus")
+        n = total.sizes["trial"]
+        count = ((total < other) + 0.5 * (total == other)).sum("trial")
+        rate = (count / n).where(total["policy"] != other["versus"])
+        centre = (rate + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+        half = Z95 / (1 + Z95**2 / n) * np.sqrt(rate * (1 - rate) / n + Z95**2 / (4 * n**2))
+        return xr.Dataset({"rate": rate, "low": centre - half, "high": centre + half})
+
+    @cached_property
+    def curves(self) -> xr.Dataset:
+        """Cumulative regret over time: its mean, sd and quartiles over trials."""
+        if "total" in self.data:
+            mean, sd = self.data["mean"], self.data["variance"] ** 0.5
+            low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
+        else:
+            cumulative = self.regret.cumsum("time")
+            mean, sd = cumulative.mean("trial"), cumulative.std("trial", ddof=min(1, cumulative.sizes["trial"] - 1))
+            low, high = (cumulative.quantile(level, "trial").drop_vars("quantile") for level in (0.25, 0.75))
+        return xr.Dataset({"mean": mean, "sd": sd, "low": low, "high": high}).assign_coords(time=self.data["time"])
+
+    def to_dataframe(self, skip: int | str = 0) -> pd.DataFrame:
+        """One row a (world,) policy and trial: its total regret."""
+        return self.total(skip).reset_coords(drop=True).to_dataframe(name="total").reset_index()
+
+    def plot_regret(self, **options: Any) -> "Figure":
+        """Mean cumulative regret over time, with a band; see `larl.plots.plot_regret`."""
+        from larl.plots import plot_regret
+
+        return plot_regret(self, **options)
+
+    def plot_wins(self, **options: Any) -> "Figure":
+        """Pairwise win rates as a heat map; see `larl.plots.plot_wins`."""
+        from larl.plots import plot_wins
+
+        return plot_wins(self, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a NetCDF file (classic format, 64-bit offsets). The same result gives the same bytes."""
+        data = self.data.assign_attrs(format=FORMAT)
+        largest = max(variable.nbytes for variable in data.variables.values())
+        if largest >= 2**31:
+            accepted = "keep='summary', or fewer trials: a variable of this file format holds less than 2 GiB"
+            raise InvalidValue("Result.save", "largest variable, bytes", largest, accepted)
+        wide = {name: np.int32 for name in data.variables if data[name].dtype == np.int64}
+        encoding = {name: {"dtype": kind} for name, kind in wide.items()}
+        return write_whole(
+            path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
+        )
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{count} {name}" for name, count in self.data.sizes.items())
+        return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
+
+
+def load(path: str | Path) -> Result:
+    """The result that `Result.save` wrote."""
+    accepted = "a whole file that Result.save wrote"
+    if not Path(path).is_file():
+        raise InvalidValue("load", "path", str(path), f"{accepted}; there is no such file")
+    try:
+        data = xr.load_dataset(path, engine="scipy")
+    except Exception as error:  # whatever a damaged file makes the reader raise
+        raise InvalidValue("load", "path", str(path), f"{accepted}; this one cannot be read ({error})") from error
+    if data.attrs.pop("format", None) != FORMAT:
+        raise InvalidValue("load", "path", str(path), f"{accepted} (format {FORMAT!r})")
+    wide = {name: data[name].astype(np.int64) for name in data.variables if data[name].dtype == np.int32}
+    return Result(data.assign(wide).assign_coords({n: wide[n] for n in wide if n in data.coords}))

@@ -1,0 +1,234 @@
+"""The latent auto-regressive bandit (Definition 1): its parameters and their checks, its paths, its mean rewards.
+
+z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t,  ξ ~ N(0, σ_z²);  r_t(a) = μ_a + β_a z_t + ε_t,  ε ~ N(0, sd_a²).
+The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import InvalidValue, check_fields, checked, number, numbers, one_of, whole
+from larl._compile import assign, copy_fields, inline, inner, kernel
+from larl._words import START, WORLD, normal_pair, stream
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """z_0 … z_{k−1} independent, each N(mean, sd²)."""
+
+    mean: float = checked(number(), 0.0)
+    sd: float = checked(number(0.0), 1.0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class JointNormal:
+    """(z_0 … z_{k−1}) jointly normal with this mean and covariance."""
+
+    mean: Sequence[float] = checked(numbers())
+    cov: Sequence[Sequence[float]] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        k = len(self.mean)
+        rows = tuple(numbers()("JointNormal", f"cov[{i}]", row) for i, row in enumerate(self.cov))
+        if len(rows) != k or any(len(row) != k for row in rows):
+            raise InvalidValue("JointNormal", "cov", rows, f"{k} rows of {k} numbers, as many as mean has")
+        cov = np.array(rows)
+        if not np.allclose(cov, cov.T) or np.linalg.eigvalsh(cov).min() < -1e-12 * max(1.0, np.abs(cov).max()):
+            raise InvalidValue("JointNormal", "cov", rows, "a symmetric matrix with no negative eigenvalue")
+        object.__setattr__(self, "cov", rows)
+
+
+class LinearSystem(NamedTuple):
+    """Lemma 1: z⃗_t = Γ z⃗_{t−1} + drift + N(0, W) and r_t(a) = μ_a + c_aᵀ z⃗_t + N(0, sd_a²), z⃗_t = (z_t … z_{t−k+1})."""
+
+    gamma: Floats  # (k, k) companion matrix
+    drift: Floats  # (k,) γ₀e₁
+    noise: Floats  # (k, k) W
+    c: Floats  # (arms, k) β_a e₁
+    mu: Floats  # (arms,)
+    sd: Floats  # (arms,) of the reward noise
+
+
+class Latent(NamedTuple):
+    """A world inside a kernel: its parameters, the last k latent states (latest first) and the current means."""
+
+    gammas: Floats
+    gamma0: float
+    sigma_z: float
+    mu: Floats
+    beta: Floats
+    sd: Floats
+    start_mean: Floats  # of z_0 … z_{k−1}
+    start_factor: Floats  # its covariance is factor @ factor.T
+    first: Floats  # z_0 … z_{k−1} of this trial
+    recent: Floats
+    means: Floats
+
+
+@inner
+def begin(latent: Latent, seed: int, trial: int) -> None:
+    """Draw z_0 … z_{k−1} of this trial."""
+    key, k = stream(seed, trial, START), latent.first.size
+    assign(latent.first, latent.start_mean)
+    for j in range(k):
+        draw, _ = normal_pair(key, j)
+        for i in range(k):
+            latent.first[i] += latent.start_factor[i, j] * draw
+
+
+@inline
+def advance(latent: Latent, key: np.uint64, t: int) -> float:
+    """Move to step t: the latent state and the means. Returns the standard normal of this step's reward noise.
+
+    One draw serves whichever arm is played: only that arm's noise is ever seen, so the law of the trial is the same
+    as with a draw per arm, and policies that are compared meet the same luck.
+    """
+    shock, luck = normal_pair(key, t)
+    k = latent.recent.size
+    if t < k:
+        z = latent.first[t]
+    else:
+        z = latent.gamma0 + latent.sigma_z * shock
+        for j in range(k):
+            z += latent.gammas[j] * latent.recent[j]
+    for j in range(k - 1, 0, -1):
+        latent.recent[j] = latent.recent[j - 1]
+    latent.recent[0] = z
+    for arm in range(latent.mu.size):
+        latent.means[arm] = latent.mu[arm] + latent.beta[arm] * z
+    return luck
+
+
+@kernel
+def _path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
+    begin(latent, seed, trial)
+    key = stream(seed, trial, WORLD)
+    for t in range(path.size):
+        advance(latent, key, t)
+        path[t] = latent.recent[0]
+
+
+@dataclass(frozen=True)
+class LatentAR:
+    """The latent AR(k) bandit. `noise="scaled"` (the paper's) gives arm a the sd |β_a|σ_r, `"common"` gives all σ_r."""
+
+    gammas: Sequence[float] = checked(numbers())
+    beta: Sequence[float] = checked(numbers(2))
+    mu: Sequence[float] = checked(numbers(2))
+    gamma0: float = checked(number(), 0.0)
+    sigma_z: float = checked(number(0.0), 1.0)
+    sigma_r: float = checked(number(0.0), 1.0)
+    noise: str = checked(one_of("scaled", "common"), "scaled")
+    start: str | Normal | JointNormal = "stationary"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if len(self.mu) != len(self.beta):
+            accepted = f"{len(self.beta)} numbers, one for each arm of beta"
+            raise InvalidValue("LatentAR", "mu", self.mu, accepted)
+        if not self.spectral_radius < 1.0:
+            accepted = (
+                f"coefficients of a stable AR process: spectral radius < 1, here {self.spectral_radius:.4g} "
+                f"(|Σγ| < 1 is not enough; here Σγ = {sum(self.gammas):.4g})"
+            )
+            raise InvalidValue("LatentAR", "gammas", self.gammas, accepted)
+        if not (self.start == "stationary" or isinstance(self.start, Normal | JointNormal)):
+            accepted = f"'stationary', larl.Normal(mean, sd), or larl.JointNormal(mean, cov) of dimension {self.k}"
+            raise InvalidValue("LatentAR", "start", self.start, accepted)
+        if isinstance(self.start, JointNormal) and len(self.start.mean) != self.k:
+            raise InvalidValue("LatentAR", "start.mean", self.start.mean, f"{self.k} numbers, one for each lag")
+
+    @property
+    def k(self) -> int:
+        """The order of the latent process."""
+        return len(self.gammas)
+
+    @property
+    def arms(self) -> int:
+        """The number of arms."""
+        return len(self.beta)
+
+    @cached_property
+    def system(self) -> LinearSystem:
+        """The world as a linear dynamical system (Lemma 1)."""
+        gamma = np.eye(self.k, k=-1)
+        gamma[0] = self.gammas
+        unit = np.eye(self.k)[0]
+        noise = self.sigma_z**2 * np.outer(unit, unit)
+        return LinearSystem(gamma, self.gamma0 * unit, noise, np.outer(self.beta, unit), np.array(self.mu), self.sd)
+
+    @cached_property
+    def spectral_radius(self) -> float:
+        """The largest modulus of an eigenvalue of Γ: the rate at which the past is forgotten."""
+        return float(np.abs(np.linalg.eigvals(self.system.gamma)).max())
+
+    @property
+    def sd(self) -> Floats:
+        """The standard deviation of each arm's reward noise."""
+        return self.sigma_r * (np.abs(self.beta) if self.noise == "scaled" else np.ones(self.arms))
+
+    @property
+    def stationary_mean(self) -> float:
+        """E z_t = γ₀ / (1 − Σγ)."""
+        return self.gamma0 / (1.0 - sum(self.gammas))
+
+    @cached_property
+    def stationary_cov(self) -> Floats:
+        """The covariance S of (z_t … z_{t−k+1}) in the long run: S = ΓSΓᵀ + W."""
+        from scipy.linalg import solve_discrete_lyapunov
+
+        cov = solve_discrete_lyapunov(self.system.gamma, self.system.noise)
+        return np.asarray((cov + cov.T) / 2.0)
+
+    @property
+    def stationary_var(self) -> float:
+        """Var z_t in the long run."""
+        return float(self.stationary_cov[0, 0])
+
+    @cached_property
+    def start_moments(self) -> tuple[Floats, Floats]:
+        """Mean and covariance of (z_0 … z_{k−1})."""
+        if isinstance(self.start, Normal):
+            return np.full(self.k, self.start.mean), self.start.sd**2 * np.eye(self.k)
+        if isinstance(self.start, JointNormal):
+            return np.array(self.start.mean), np.array(self.start.cov)
+        return np.full(self.k, self.stationary_mean), self.stationary_cov  # a Toeplitz matrix: the same backwards
+
+    def latent(self) -> Latent:
+        """The world as kernels take it, before a trial begins."""
+        mean, cov = self.start_moments
+        size, vectors = np.linalg.eigh(cov)
+        factor = np.ascontiguousarray(vectors * np.sqrt(np.maximum(size, 0.0)))
+        return Latent(
+            np.array(self.gammas), self.gamma0, self.sigma_z, np.array(self.mu), np.array(self.beta), self.sd,
+            mean, factor, np.zeros(self.k), np.zeros(self.k), np.zeros(self.arms),
+        )  # fmt: skip
+
+    def path(self, horizon: int, seed: int = 0, trial: int = 0) -> Floats:
+        """z_0 … z_{horizon−1} of one trial: the very path on which `compare` scores its policies."""
+        path = np.empty(whole(1)("path", "horizon", horizon))
+        _path(copy_fields(self.latent()), whole(0, 2**63 - 1)("path", "seed", seed), trial, path)
+        return path
+
+    def means(self, path: Any) -> Floats:
+        """Mean rewards μ_a + β_a z along a path: shape (…, arms)."""
+        return np.asarray(self.mu) + np.multiply.outer(np.asarray(path, dtype=float), self.beta)
+
+    def optimal_arm(self, path: Any) -> NDArray[np.int64]:
+        """The arm with the largest mean (the lowest such arm) along a path."""
+        return np.argmax(self.means(path), axis=-1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The world as JSON types."""
+        return asdict(self)
