@@ -1,7 +1,7 @@
 """Checks of what a user writes, each with one message: the field, the value, and what would be accepted."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields
 from typing import Any
 
@@ -106,3 +106,15 @@ def check_fields(spec: Any) -> None:
         if "check" in item.metadata:
             value = item.metadata["check"](type(spec).__name__, item.name, getattr(spec, item.name))
             object.__setattr__(spec, item.name, value)
+
+
+def known_fields(kind: Any, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """`values` as arguments of the dataclass `kind`: no field it does not have, every field it cannot do without."""
+    known = {item.name: item for item in fields(kind)}
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidValue(owner, name, value, f"only the fields {', '.join(known) or '(none)'}")
+    for name, item in known.items():
+        if name not in values and item.default is MISSING:
+            raise InvalidValue(owner, name, None, f"a value: {kind.__name__} has no default for {name}")
+    return dict(values)

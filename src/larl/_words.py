@@ -43,7 +43,7 @@ def uniform(word: np.uint64) -> float:
 @inline
 def pick(word: np.uint64, count: int) -> int:
     """One of 0 … count−1, all equally likely (to within 2⁻³²)."""
-    return int(((word >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+    return np.int64(((word >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))  # type: ignore[return-value]
 
 
 @inline

@@ -117,7 +117,7 @@ def _labelled(
 
     worlds = world if isinstance(world, Mapping) else {"world": world}
     specs = {
-        "policies": json.dumps({name: spec.to_dict() for name, spec in policies.items()}),
+        "policies": json.dumps({place: {name: spec.to_dict() for name, spec in policies.items()} for place in worlds}),
         "worlds": json.dumps({name: spec.to_dict() for name, spec in worlds.items()}),
     }
     coords = {"world": list(worlds), "k": ("world", [each.k for each in worlds.values()]), "policy": list(policies)}

@@ -18,14 +18,15 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES = ("-", "--", "-.", ":")
 
 
-def plot_regret(result: "Result", *, band: str = "sd", width: float | None = None) -> Figure:
+def plot_regret(result: "Result", *, band: str = "sd", skip: int | str = 0, width: float | None = None) -> Figure:
     """Mean cumulative regret over time, one panel a world. `band`: "sd" (the paper's), "quartiles", "se" or "none"."""
     band = one_of("sd", "quartiles", "se", "none")("plot_regret", "band", band)
     panels = result.worlds or [""]
     figure = Figure(figsize=(width or 2.2 + 2.9 * len(panels), 3.4), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    curves = result.curves(skip)
     for axis, name in zip(axes, panels, strict=True):
-        _curves(axis, result, name, band)
+        _curves(axis, result, curves.sel(world=name) if name else curves, band)
         axis.set_title(name, fontsize=10)
     axes[0].set_ylabel("cumulative regret")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -37,8 +38,7 @@ def plot_regret(result: "Result", *, band: str = "sd", width: float | None = Non
     return figure
 
 
-def _curves(axis: "Axes", result: "Result", world: str, band: str) -> None:
-    curves = result.curves.sel(world=world) if world else result.curves
+def _curves(axis: "Axes", result: "Result", curves: Any, band: str) -> None:
     time = curves["time"].values + 1
     trials = result.data.sizes["trial"]
     order = np.argsort(-curves["mean"].isel(time=-1).values)  # worst first, so that the legend reads as the lines do

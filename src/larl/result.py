@@ -1,6 +1,7 @@
 """What a comparison found: labelled traces, totals with their uncertainty, win rates; saved whole and loaded again."""
 
-from functools import cached_property
+import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,11 @@ class Result:
             if skip != 0:
                 raise InvalidValue("Result.total", "skip", skip, "0, as single steps were not kept (keep='summary')")
             return self.data["total"]
-        first = self.data["k"] if skip == "k" else whole(0)("Result.total", "skip", skip)
-        kept: xr.DataArray = self.regret.where(self.data["time"] >= first, 0.0).sum("time")
-        return kept.rename("total")
+        return self._counted(skip).sum("time").rename("total")
+
+    def _counted(self, skip: int | str) -> xr.DataArray:
+        first = self.data["k"] if skip == "k" else whole(0)("Result", "skip", skip)
+        return self.regret.where(self.data["time"] >= first, 0.0)
 
     def summary(self, skip: int | str = 0) -> pd.DataFrame:
         """One row a policy: mean total regret, sd, standard error, 95% interval of the mean, and how often it beats
@@ -101,14 +104,14 @@ class Result:
         half = Z95 / (1 + Z95**2 / n) * np.sqrt(rate * (1 - rate) / n + Z95**2 / (4 * n**2))
         return xr.Dataset({"rate": rate, "low": centre - half, "high": centre + half})
 
-    @cached_property
-    def curves(self) -> xr.Dataset:
-        """Cumulative regret over time: its mean, sd and quartiles over trials."""
+    def curves(self, skip: int | str = 0) -> xr.Dataset:
+        """Cumulative regret over time, not counting the first `skip` steps: its mean, sd and quartiles over trials."""
         if "total" in self.data:
+            self.total(skip)
             mean, sd = self.data["mean"], self.data["variance"] ** 0.5
             low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
         else:
-            cumulative = self.regret.cumsum("time")
+            cumulative = self._counted(skip).cumsum("time")
             mean, sd = cumulative.mean("trial"), cumulative.std("trial", ddof=min(1, cumulative.sizes["trial"] - 1))
             low, high = (cumulative.quantile(level, "trial").drop_vars("quantile") for level in (0.25, 0.75))
         return xr.Dataset({"mean": mean, "sd": sd, "low": low, "high": high}).assign_coords(time=self.data["time"])
@@ -145,6 +148,18 @@ class Result:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{count} {name}" for name, count in self.data.sizes.items())
         return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
+
+
+def join(results: Iterable[Result]) -> Result:
+    """Results of the same policy names, trials and seed in different worlds as one, with a world for each."""
+    parts = [one.data if one.worlds else one.data.expand_dims("world") for one in results]
+    data = xr.concat(parts, "world", combine_attrs="drop_conflicts", join="exact")
+    for field in ("policies", "worlds"):
+        merged: dict[str, Any] = {}
+        for part in parts:
+            merged |= json.loads(part.attrs[field])
+        data.attrs[field] = json.dumps(merged)
+    return Result(data)
 
 
 def load(path: str | Path) -> Result:

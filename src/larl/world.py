@@ -4,7 +4,7 @@ z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t,  ξ ~ N(0, σ_z²);  r_t(a) = μ
 The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, check_fields, checked, number, numbers, one_of, whole
-from larl._compile import assign, copy_fields, inline, inner, kernel
+from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, one_of, whole
+from larl._compile import assign, inline, inner, kernel
 from larl._words import START, WORLD, normal_pair, stream
 
 Floats = NDArray[np.float64]
@@ -108,6 +108,14 @@ def advance(latent: Latent, key: np.uint64, t: int) -> float:
     for arm in range(latent.mu.size):
         latent.means[arm] = latent.mu[arm] + latent.beta[arm] * z
     return luck
+
+
+@kernel
+def _walk(latent: Latent, seed: int, trial: int, t: int) -> float:
+    """Move to step t, drawing the start first where t = 0; returns the standard normal of its reward noise."""
+    if t == 0:
+        begin(latent, seed, trial)
+    return advance(latent, stream(seed, trial, WORLD), t)
 
 
 @kernel
@@ -218,7 +226,7 @@ class LatentAR:
     def path(self, horizon: int, seed: int = 0, trial: int = 0) -> Floats:
         """z_0 … z_{horizon−1} of one trial: the very path on which `compare` scores its policies."""
         path = np.empty(whole(1)("path", "horizon", horizon))
-        _path(copy_fields(self.latent()), whole(0, 2**63 - 1)("path", "seed", seed), trial, path)
+        _path(self.latent(), whole(0, 2**63 - 1)("path", "seed", seed), trial, path)
         return path
 
     def means(self, path: Any) -> Floats:
@@ -232,3 +240,41 @@ class LatentAR:
     def to_dict(self) -> dict[str, Any]:
         """The world as JSON types."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], owner: str = "LatentAR") -> "LatentAR":
+        """The world that `to_dict` wrote (fields left out take their defaults)."""
+        given = known_fields(cls, values, owner)
+        start = given.get("start")
+        if isinstance(start, Mapping):
+            kind = JointNormal if "cov" in start else Normal
+            given["start"] = kind(**known_fields(kind, start, f"{owner}.start"))
+        return cls(**given)
+
+
+class Walk:
+    """One trial of a world, step by step: the same path and luck as the engine's trial of that seed and number."""
+
+    def __init__(self, world: LatentAR, seed: int, trial: int) -> None:
+        self._latent, self._seed, self._trial = world.latent(), seed, trial
+        self.time = -1
+        self.advance()
+
+    def advance(self) -> None:
+        """Go to the next step."""
+        self.time += 1
+        self._luck = _walk(self._latent, self._seed, self._trial, self.time)
+
+    @property
+    def z(self) -> float:
+        """The latent state of this step."""
+        return float(self._latent.recent[0])
+
+    @property
+    def means(self) -> Floats:
+        """The mean reward of each arm at this step."""
+        return self._latent.means.copy()
+
+    def reward(self, arm: int) -> float:
+        """The reward that `arm` gives at this step."""
+        return float(self._latent.means[arm] + self._latent.sd[arm] * self._luck)

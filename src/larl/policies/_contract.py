@@ -6,14 +6,14 @@ call `act(state, word)` is resolved by the type of `state`; in the interpreter b
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba.extending import overload
 
-from larl._check import InvalidValue, check_fields, number, whole
+from larl._check import InvalidValue, check_fields, known_fields, number, whole
 from larl._compile import INLINE, kernel
 
 if TYPE_CHECKING:
@@ -84,21 +84,13 @@ def register(
     return add
 
 
-def from_dict(values: dict[str, Any]) -> Policy:
-    """The spec that `Policy.to_dict` wrote (fields left out take their defaults)."""
+def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
+    """The spec that `Policy.to_dict` wrote (fields left out take their defaults). `owner` names it in messages."""
     name = values.get("policy")
     if not isinstance(name, str) or name not in REGISTRY:
-        raise InvalidValue("policy", "policy", name, ", ".join(sorted(REGISTRY)))
-    spec = REGISTRY[name]
-    known = {item.name: item for item in fields(spec)}
+        raise InvalidValue(owner or "policy", "policy", name, ", ".join(sorted(REGISTRY)))
     given = {key: value for key, value in values.items() if key != "policy"}
-    for key in given:
-        if key not in known:
-            raise InvalidValue(name, key, given[key], f"the fields {', '.join(known) or '(none)'}")
-    for key, item in known.items():
-        if key not in given and item.default is MISSING:
-            raise InvalidValue(name, key, None, f"a value: {name} has no default for {key}")
-    return spec(**given)
+    return REGISTRY[name](**known_fields(REGISTRY[name], given, owner or name))
 
 
 def from_json(text: str) -> Policy:

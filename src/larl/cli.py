@@ -1,0 +1,148 @@
+"""The command line. Exit codes: 0 done, 1 a file could not be written, 2 the request was refused, 130 stopped."""
+
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from larl import __version__
+from larl._check import InvalidValue
+
+if TYPE_CHECKING:
+    from larl.result import Result
+
+app = typer.Typer(
+    help="Bandits whose rewards drift: compare policies in worlds with a hidden auto-regressive state.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads to run on.", show_default="all cores")]
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A user's mistake, a full disk or Ctrl-C: one line on standard error and an exit code, never a traceback."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except InvalidValue as error:
+            code, line = 2, f"error: {error}"
+        except OSError as error:
+            code, line = 1, f"error: {error}"
+        except KeyboardInterrupt:
+            code, line = 130, "stopped; nothing was left half-written"
+        else:
+            return
+        print(line, file=sys.stderr)
+        raise typer.Exit(code)
+
+    return run
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"larl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+@guarded
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results/paper"),
+    trials: Annotated[int, typer.Option(min=2, help="Trials of each policy in each world (the paper: 100).")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    threads: Threads = None,
+) -> None:
+    """Run the paper's comparison of LARL with its baselines (k = 1, 5, 10; 200 steps) and draw its two figures."""
+    from larl.paper import first_comparison
+
+    _write(first_comparison(trials, seed, threads=threads, progress=True), out, skip="k")
+
+
+@app.command()
+@guarded
+def compare(
+    study: Annotated[Path, typer.Argument(help="A TOML file; examples/study.toml shows every key.")],
+    out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results"),
+    threads: Threads = None,
+) -> None:
+    """Compare the policies of a study in its worlds."""
+    from larl.study import read_study
+
+    _write(read_study(study).run(threads=threads, progress=True), out, skip=0)
+
+
+@app.command()
+@guarded
+def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of this policy.")] = None) -> None:
+    """List the policies, or describe one and its fields."""
+    from dataclasses import MISSING, fields
+    from inspect import getdoc
+
+    from larl.policies import REGISTRY
+
+    if name is None:
+        width = max(map(len, REGISTRY))
+        for title, spec in sorted(REGISTRY.items()):
+            print(f"{title:{width}}  {(getdoc(spec) or '').splitlines()[0]}")
+        return
+    if name not in REGISTRY:
+        raise InvalidValue("larl policies", "name", name, ", ".join(sorted(REGISTRY)))
+    print(f"{name}\n\n{getdoc(REGISTRY[name])}\n")
+    for field in fields(REGISTRY[name]):
+        default = "required" if field.default is MISSING else f"default {field.default!r}"
+        print(f"  {field.name}: {getattr(field.type, '__name__', field.type)}, {default}")
+
+
+def _write(result: "Result", out: Path, skip: int | str) -> None:
+    """Figures, data and table into a folder; the table on the screen too."""
+    from larl._files import write_whole
+
+    if result.data.attrs["keep"] == "summary":
+        skip = 0
+    figures = {"regret": result.plot_regret(skip=skip), "wins": result.plot_wins(skip=skip)}
+    written = [result.save(out / "result.nc"), write_whole(out / "summary.csv", result.summary(skip).to_csv)]
+    for name, figure in figures.items():
+        written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
+    _show(result, skip)
+    print("\nwritten: " + ", ".join(str(path) for path in written))
+
+
+def _show(result: "Result", skip: int | str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("policy", *("mean", "± se", "sd", "95% of mean", "wins"), box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    summary = result.summary(skip)
+    for world in result.worlds or [""]:
+        if world:
+            table.add_row(f"[bold]{world}[/bold]")
+        for name, row in (summary.loc[world] if world else summary).iterrows():
+            wins = f"{100 * row['wins']:.0f}%" if "wins" in row else ""
+            interval = f"{row['low']:.1f} – {row['high']:.1f}"
+            table.add_row(f"  {name}", f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins)
+    trials, counted = result.data.sizes["trial"], "" if skip == 0 else ", the first k steps not counted"
+    print(f"total regret over {trials:,} trials{counted}; wins: share of duels won against the others\n")
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
