@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-SECONDS_BETWEEN_LINES = 10.0
+FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 10.0
 
 
 class Progress:
@@ -15,7 +15,7 @@ class Progress:
         terminal = sys.stderr.isatty()
         self._total, self._done, self._label = total, 0, ""
         self._lines = bool(shown) and not terminal
-        self._spoke = time.monotonic()
+        self._speak_at = time.monotonic() + FIRST_LINE
         self._bar = self._make_bar() if terminal and shown is not False else None
 
     def _make_bar(self) -> Any:
@@ -48,6 +48,6 @@ class Progress:
         self._done += steps
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._label)
-        elif self._lines and time.monotonic() - self._spoke > SECONDS_BETWEEN_LINES:
-            self._spoke = time.monotonic()
+        elif self._lines and time.monotonic() > self._speak_at:
+            self._speak_at = time.monotonic() + SECONDS_BETWEEN_LINES
             print(f"{100 * self._done / self._total:3.0f}%  {self._label}", file=sys.stderr, flush=True)

@@ -5,13 +5,17 @@ trial, step and draw can be made on its own, in any order, on any thread.
 """
 
 import math
+import warnings
 
 import numpy as np
 
-from larl._compile import inline
+from larl._compile import config, inline, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 START, WORLD, POLICY = np.uint64(0), np.uint64(1), np.uint64(2)  # streams: z_0…z_{k−1}, world noise, policies' words
+
+if config.DISABLE_JIT:  # uncompiled, numpy warns when a word wraps around, as words do
+    warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning, "larl._words")
 
 
 @inline
@@ -52,3 +56,9 @@ def normal_pair(key: np.uint64, position: int) -> tuple[float, float]:
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(word(key, 2 * position))))
     angle = 2.0 * math.pi * uniform(word(key, 2 * position + 1))
     return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@kernel
+def policy_word(seed: int, trial: int, t: int) -> np.uint64:
+    """The word that a policy is handed at step t of a trial."""
+    return word(stream(seed, trial, POLICY), t)

@@ -76,9 +76,8 @@ def belief(world: LatentAR) -> Belief:
     """The exact filter before the first step: the world's start."""
     mean, cov = world.start_moments
     system = world.system
-    flipped = np.ascontiguousarray(cov[::-1, ::-1])
     return Belief(
-        mean[::-1].copy(), flipped, np.zeros(1, dtype=np.int64), system.gamma, system.drift, system.noise,
+        mean[::-1].copy(), cov[::-1, ::-1].copy(), np.zeros(1, dtype=np.int64), system.gamma, system.drift, system.noise,
         np.array(world.beta), system.mu, system.sd**2,
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ def _curves(axis: "Axes", result: "Result", curves: Any, band: str) -> None:
             half = one["sd"].values * {"sd": 1.0, "se": 2.0 / np.sqrt(trials), "none": 0.0}[band]
             low, high = mean - half, mean + half
         if band != "none":
-            axis.fill_between(time, low, high, color=colour, alpha=0.12, linewidth=0)
+            axis.fill_between(time, low, high, color=colour, alpha=min(0.12, 0.5 / len(order)), linewidth=0)
     axis.set_xlim(time[0], time[-1])
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.25, linewidth=0.5)

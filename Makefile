@@ -1,0 +1,43 @@
+# make paper   the paper's comparison: figures, table and data in results/paper
+# make test    every test
+# make check   style, types, import order
+# make bench   the measurements behind every speed claim
+# Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: paper test check bench clean
+paper: $(VENV)/core
+	$(BIN)/larl paper
+
+test: $(VENV)/test
+	$(BIN)/pytest --numprocesses 2
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks/core.py
+
+clean:
+	rm -rf $(VENV) results
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "larl needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another: make PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing larl into $(VENV) (a minute or two the first time)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing larl[$*] into $(VENV) (a minute or two the first time)"
+	$(PIP) --editable '.[$*]'
+	@touch $@

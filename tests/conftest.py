@@ -1,0 +1,50 @@
+"""Shared by all tests: a set of specs that covers every registered policy, worlds, and how to draw random ones."""
+
+import pytest
+
+import larl
+from larl import worlds
+from larl.policies import REGISTRY, Policy
+
+SPECS: list[Policy] = [
+    larl.LARL(0),
+    larl.LARL(1),
+    larl.LARL(3, alpha=0.5, ridge=2.0),
+    larl.LARL(2, radius="theory"),
+    larl.LARLBIC(20, s_max=4),
+    larl.LARLBIC(21, s_max=4, explore_with="alternate"),
+    larl.UCB(),
+    larl.ARUCB(2),
+    larl.ARUCB(1, radius="theory"),
+    larl.SlidingWindowUCB(12),
+    larl.DiscountedUCB(0.9),
+    larl.Exp3(0.2, (-5.0, 5.0)),
+    larl.Rexp3(20.0, (-5.0, 5.0)),
+    larl.ThompsonSampling(),
+    larl.DiscountedThompson(0.9),
+    larl.SlidingWindowThompson(8),
+    larl.ChangePointThompson(memory=10),
+    larl.SlidingWindowLinUCB(2, window=15),
+    larl.AR2(0.9, 1.0, epoch=30),
+    larl.PredictiveSampling(),
+    larl.Random(),
+    larl.RoundRobin(),
+    larl.KalmanOracle(),
+    larl.KalmanOracle(filter="steady"),
+    larl.DynamicOracle(),
+]
+assert {type(spec).__name__ for spec in SPECS} == set(REGISTRY), "every registered policy has a spec here"
+
+THREE_ARMS = larl.LatentAR(
+    gammas=(0.5, 0.3), beta=(-1.0, 0.4, 1.5), mu=(0.2, 0.5, -0.1), gamma0=0.3, sigma_z=0.8, sigma_r=0.7
+)
+
+
+@pytest.fixture(params=SPECS, ids=str)
+def spec(request: pytest.FixtureRequest) -> Policy:
+    return request.param
+
+
+@pytest.fixture
+def paper1() -> larl.LatentAR:
+    return worlds.paper(1)

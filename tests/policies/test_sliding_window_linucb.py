@@ -1,0 +1,87 @@
+"""Sliding-window LinUCB against a ridge regression solved afresh, at every step, on exactly the rows of the window."""
+
+import numpy as np
+import pytest
+
+import larl
+from larl.policies import decide, learn
+from larl.world import Walk
+from tests.conftest import THREE_ARMS
+
+ARMS = 3
+
+
+def context(history, s):
+    """A constant, then for each lag (latest first) and arm the reward and an indicator: zeros but for the arm played."""
+    x = np.zeros((s, ARMS, 2))
+    for lag in range(s):
+        arm, reward = history[-1 - lag]
+        x[lag, arm] = reward, 1.0
+    return np.append(1.0, x.ravel())
+
+
+def fit(rows, d, ridge):
+    """For each arm θ and V⁻¹, from its rows alone."""
+    result = []
+    for arm in range(ARMS):
+        x = np.array([x for other, x, _ in rows if other == arm]).reshape(-1, d)
+        y = np.array([reward for other, _, reward in rows if other == arm])
+        gram = x.T @ x + ridge * np.eye(d)
+        result.append((np.linalg.solve(gram, x.T @ y), np.linalg.inv(gram)))
+    return result
+
+
+@pytest.mark.parametrize(("s", "window"), [(0, 1), (0, 6), (1, 2), (2, 15), (3, 40)])
+@pytest.mark.parametrize(("alpha", "ridge"), [(1.0, 1.0), (0.4, 0.2)])
+def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
+    rng, d = np.random.default_rng(window), 2 * s * ARMS + 1
+    state = larl.SlidingWindowLinUCB(s, window, alpha, ridge).init(ARMS)
+    history, rows, walk = [], [], Walk(THREE_ARMS, seed=3, trial=window)
+    for _ in range(s + 5 * window + 7):
+        arm = int(rng.integers(ARMS))
+        if len(history) >= s:
+            x = context(history, s)
+            model = fit(rows[-window:], d, ridge)
+            assert np.allclose(state.ridge.theta, [theta for theta, _ in model], rtol=1e-8, atol=1e-9)
+            assert np.allclose(state.ridge.inverse, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
+            bounds = [x @ theta + alpha * np.sqrt(x @ inverse @ x) for theta, inverse in model]
+            best = decide(state, 0)
+            assert bounds[best] > max(bounds) - 1e-9  # arms with no row in the window tie
+            arm = best if rng.random() < 0.5 else arm
+            rows.append((arm, x, walk.reward(arm)))
+        history.append((arm, walk.reward(arm)))
+        learn(state, *history[-1], arms=ARMS)
+        walk.advance()
+
+
+@pytest.mark.parametrize("s", [0, 1, 4])
+def test_a_window_as_long_as_the_horizon_is_larl(s):
+    horizon = 200
+    specs = larl.SlidingWindowLinUCB(s, window=horizon - s, alpha=0.7), larl.LARL(s, alpha=0.7)
+    for trial in range(5):
+        states, walk, rng = [spec.init(ARMS) for spec in specs], Walk(THREE_ARMS, 5, trial), np.random.default_rng(0)
+        for _ in range(horizon):
+            word = int(rng.integers(2**63))
+            windowed, plain = (decide(state, word) for state in states)
+            assert windowed == plain
+            for state in states:
+                learn(state, plain, walk.reward(plain), arms=ARMS)
+            walk.advance()
+
+
+def test_a_short_window_is_not_larl():
+    specs = {"window": larl.SlidingWindowLinUCB(1, window=20), "all": larl.LARL(1)}
+    result = larl.compare(specs, THREE_ARMS, horizon=120, trials=4, progress=False)
+    same = (result.arm.sel(policy="window") == result.arm.sel(policy="all")).values
+    assert same[:, :21].all()  # 20 rows, the first at step 1: until step 21 nothing has left the window
+    assert not same.all()
+
+
+def test_the_first_steps_are_random():
+    state, size = larl.SlidingWindowLinUCB(2, window=5).init(ARMS), 6000
+    words = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
+    for _ in range(2):
+        shares = np.bincount([decide(state, word) for word in words], minlength=ARMS) / size
+        assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
+        learn(state, 1, 5.0, arms=ARMS)
+    assert len({decide(state, word) for word in words}) == 1

@@ -1,0 +1,63 @@
+"""Sliding-window UCB against Garivier & Moulines' index, computed from the written-out list of the last plays."""
+
+import math
+
+import numpy as np
+import pytest
+
+import larl
+from larl.policies import decide, learn
+
+
+def index(history, window, arms, scale, xi):
+    """Mean + B√(ξ log(min(t, window))/N) of each arm, inf for an arm that the window does not hold."""
+    recent = history[-window:]
+    seen = [[reward for arm, reward in recent if arm == a] for a in range(arms)]
+    return [
+        sum(r) / len(r) + scale * math.sqrt(xi * math.log(min(len(history), window)) / len(r)) if r else math.inf
+        for r in seen
+    ]
+
+
+@pytest.mark.parametrize(("scale", "xi"), [(1.0, 0.6), (2.5, 0.1), (1.0, 0.0)])
+@pytest.mark.parametrize("window", [1, 2, 4, 13, 1000])
+def test_choices_are_those_of_the_index(window, scale, xi):
+    rng = np.random.default_rng(window)
+    state, history = larl.SlidingWindowUCB(window, scale, xi).init(3), []
+    for t in range(300):
+        choice = decide(state, t)
+        assert choice == np.argmax(index(history, window, 3, scale, xi))
+        arm = choice if rng.random() < 0.7 else int(rng.integers(3))
+        history.append((arm, rng.normal(0.3 * arm)))
+        learn(state, *history[-1], arms=3)
+        assert np.array_equal(state.window.plays, [sum(a == b for b, _ in history[-window:]) for a in range(3)])
+
+
+def test_arms_are_first_played_in_turn():
+    state = larl.SlidingWindowUCB(10).init(4)
+    for expected in range(4):
+        assert decide(state, 0) == expected
+        learn(state, expected, 5.0 - expected, arms=4)
+
+
+def test_what_left_the_window_has_no_say():
+    # Whole rewards, so that sums are exact: two pasts followed by the same 8 steps give the same window.
+    states = [larl.SlidingWindowUCB(8).init(3) for _ in range(2)]
+    for state, past in zip(states, (20, 13), strict=True):
+        rng = np.random.default_rng(past)
+        for _ in range(past):
+            learn(state, int(rng.integers(3)), float(rng.integers(-900, 900)), arms=3)
+        for t in range(8):
+            learn(state, t % 3, float(t), arms=3)
+    assert np.array_equal(states[0].window.total, states[1].window.total)
+    assert np.array_equal(states[0].window.plays, states[1].window.plays)
+
+
+def test_rounding_errors_do_not_stay():
+    # Rewards of 10¹⁶ lose all digits of the small ones beside them; a window later nothing of that is left.
+    state, rng = larl.SlidingWindowUCB(10).init(2), np.random.default_rng(0)
+    rewards = rng.normal(size=40)
+    rewards[:20:3] = 1e16
+    for t in range(40):
+        learn(state, t % 2, rewards[t], arms=2)
+    assert np.allclose(state.window.total, [rewards[30::2].sum(), rewards[31::2].sum()], rtol=1e-12)

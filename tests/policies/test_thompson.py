@@ -1,0 +1,91 @@
+"""Gaussian Thompson sampling against posteriors written out from the history, and exact probabilities of two arms."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import larl
+from larl.policies import decide, learn
+from larl.policies._thompson import posterior
+
+SIGMA, PRIOR = 0.8, 1.7
+
+
+@numba.njit
+def posterior_of(count, total, sigma, prior_sd):
+    return posterior(count, total, sigma, prior_sd)
+
+
+# What each policy makes of a play `age` steps before the latest: how much it counts.
+POLICIES = {
+    "plain": (larl.ThompsonSampling(SIGMA, PRIOR), lambda age: 1.0),
+    "discounted": (larl.DiscountedThompson(0.8, SIGMA, PRIOR), lambda age: 0.8**age),
+    "window": (larl.SlidingWindowThompson(6, SIGMA, PRIOR), lambda age: float(age < 6)),
+}
+
+
+def reference(history, arm, weight):
+    """Posterior mean and sd of one arm's mean: precisions add, a play that counts w has precision w/σ²."""
+    ages = [(weight(len(history) - 1 - i), reward) for i, (a, reward) in enumerate(history) if a == arm]
+    precision = PRIOR**-2 + sum(w for w, _ in ages) * SIGMA**-2
+    return sum(w * r for w, r in ages) * SIGMA**-2 / precision, precision**-0.5
+
+
+def moments(state, arms):
+    """Posterior mean and sd of each arm's mean, as the policy has them."""
+    held = getattr(state, "window", state)
+    return [posterior_of(held.plays[a], held.total[a], state.sigma, state.prior_sd) for a in range(arms)]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_posteriors_are_those_of_the_history(name):
+    spec, weight = POLICIES[name]
+    state, history, rng = spec.init(3), [], np.random.default_rng(0)
+    for _ in range(60):
+        expected = [reference(history, a, weight) for a in range(3)]
+        assert np.allclose(moments(state, 3), expected, rtol=1e-9, atol=1e-12)
+        history.append((int(rng.choice(3, p=[0.6, 0.3, 0.1])), rng.normal(2.0)))
+        learn(state, *history[-1], arms=3)
+
+
+def test_posterior_is_the_conditional_of_the_joint_gaussian():
+    rewards = np.random.default_rng(1).normal(1.0, 2.0, 7)
+    state = larl.ThompsonSampling(SIGMA, PRIOR).init(2)
+    for reward in rewards:
+        learn(state, 1, reward, arms=2)
+    seen = PRIOR**2 * np.ones((7, 7)) + SIGMA**2 * np.eye(7)
+    weights = np.linalg.solve(seen, np.full(7, PRIOR**2))
+    expected = weights @ rewards, math.sqrt(PRIOR**2 - weights.sum() * PRIOR**2)
+    assert np.allclose(moments(state, 2), [(0.0, PRIOR), expected], rtol=1e-10)
+
+
+@pytest.mark.parametrize("rewards", [[], [(0, 1.0), (1, 0.2), (1, 0.9), (0, 0.1)], [(0, 0.3)] * 9 + [(1, 1.0)]])
+@pytest.mark.parametrize("name", POLICIES)
+def test_two_arms_are_drawn_with_their_probabilities(name, rewards):
+    spec, weight = POLICIES[name]
+    state, size = spec.init(2), 5000
+    for arm, reward in rewards:
+        learn(state, arm, reward, arms=2)
+    (m0, s0), (m1, s1) = (reference(rewards, a, weight) for a in range(2))
+    p = norm.cdf((m1 - m0) / math.hypot(s0, s1))
+    words = np.random.default_rng(7).integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, word) for word in words])
+    assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
+
+
+@pytest.mark.parametrize("spec", [larl.DiscountedThompson(1.0, SIGMA, PRIOR), larl.SlidingWindowThompson(300, SIGMA)])
+def test_without_forgetting_it_is_the_plain_one(spec):
+    states = [spec.init(3), larl.ThompsonSampling(SIGMA, spec.prior_sd).init(3)]
+    rng, played = np.random.default_rng(4), set()
+    for _ in range(300):
+        word = int(rng.integers(2**63))
+        arm, same = (decide(state, word) for state in states)
+        assert arm == same
+        played.add(arm)
+        reward = rng.normal(0.2 * arm)
+        for state in states:
+            learn(state, arm, reward, arms=3)
+    assert played == {0, 1, 2}

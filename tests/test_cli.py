@@ -1,0 +1,129 @@
+"""The command line as a user meets it: another process, its output, its files and its exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import larl
+
+STUDY = """
+horizon = 20
+trials = 5
+[worlds.drift]
+paper = 1
+[policies.LARL]
+policy = "LARL"
+s = 1
+[policies.UCB]
+policy = "UCB"
+"""
+FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "wins.png", "wins.svg"]
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-c", "from larl.cli import main; main()", *map(str, words)]
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_compare_writes_table_figures_and_data(study, tmp_path):
+    done = run("compare", study, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert "drift" in done.stdout
+    assert "LARL" in done.stdout
+    result = larl.load(tmp_path / "out" / "result.nc")
+    mean = result.total().mean("trial").sel(world="drift", policy="LARL").item()
+    assert f"{mean:.1f}" in done.stdout
+    assert f"drift,LARL,{mean}" in (tmp_path / "out" / "summary.csv").read_text()
+
+
+def test_summary_studies_work_too(study, tmp_path):
+    study.write_text("keep = 'summary'\n" + STUDY)
+    done = run("compare", study, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def test_paper_in_brief(tmp_path):
+    done = run("paper", "--trials", 4, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = larl.load(tmp_path / "result.nc")
+    assert result.worlds == ["k = 1", "k = 5", "k = 10"]
+    assert result.regret.sizes["time"] == 200
+    for name in ("LARL (BIC)", "Stationary", "AR UCB", "SW UCB", "Rexp3"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("horizon = 0\n" + STUDY.replace("horizon = 20", ""), "horizon = 0"), ("[", "TOML")],
+)
+def test_a_bad_study_is_one_line_and_exit_code_2(study, tmp_path, text, words):
+    study.write_text(text)
+    done = run("compare", study, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [("compare",), ("paper", "--trials", "x"), ("paper", "--trials", 1), ("dance",)])
+def test_bad_usage_is_exit_code_2_without_traceback(words):
+    done = run(*words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unwritable_folder_is_one_line_and_exit_code_1(study, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = run("compare", study, "--out", tmp_path / "file" / "out")
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_control_c_stops_cleanly_with_130(study, tmp_path):
+    study.write_text(STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon"))
+    process = subprocess.Popen(
+        command("compare", study, "--out", tmp_path / "out"), stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert process.stderr is not None
+    line = process.stderr.readline()  # the first line of progress: it is running
+    assert "LARL" in line
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "stopped" in rest
+    assert "Traceback" not in rest
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_and_version():
+    assert f"larl {larl.__version__}" in run("--version").stdout
+    text = run("--help").stdout
+    for word in ("paper", "compare", "policies"):
+        assert word in text
+    assert "--trials" in run("paper", "--help").stdout
+
+
+def test_policies_are_listed_and_described():
+    assert "SlidingWindowThompson" in run("policies").stdout
+    described = run("policies", "LARL").stdout
+    assert "alpha: float, default 1.0" in described
+    assert "s: int, required" in described
+    assert run("policies", "Nobody").returncode == 2

@@ -1,0 +1,166 @@
+"""The laws that every registered policy obeys."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import larl
+from larl._compile import copy_fields
+from larl._words import policy_word
+from larl.policies import REGISTRY, Policy, decide, from_dict, from_json, learn
+from larl.world import Walk
+from tests.conftest import SPECS, THREE_ARMS
+
+HORIZON, SEED = 60, 11
+
+
+def trace(spec: Policy, world: larl.LatentAR = THREE_ARMS, trials: int = 3, **options: object) -> larl.Result:
+    return larl.compare({"it": spec}, world, horizon=HORIZON, trials=trials, seed=SEED, **options)
+
+
+def fresh(spec: Policy, world: larl.LatentAR = THREE_ARMS) -> tuple:
+    return spec.init(world.arms, horizon=HORIZON, world=world)
+
+
+def same(left: tuple, right: tuple) -> bool:
+    """Whether two States are equal bit for bit."""
+    return all(
+        same(a, b) if isinstance(a, tuple) else np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def test_live_is_batched_bit_for_bit(spec):
+    batched = trace(spec)
+    for trial in range(3):
+        state, walk = fresh(spec), Walk(THREE_ARMS, SEED, trial)
+        for t in range(HORIZON):
+            if isinstance(spec, larl.DynamicOracle):
+                state.means[:] = walk.means
+            arm = decide(state, int(policy_word(SEED, trial, t)))
+            reward = walk.reward(arm)
+            assert arm == batched.arm[0, trial, t]
+            assert reward == batched.reward[0, trial, t].item()
+            assert walk.means.max() - walk.means[arm] == batched.regret[0, trial, t].item()
+            learn(state, arm, reward, arms=3)
+            walk.advance()
+
+
+def test_every_trial_starts_afresh(spec):
+    # One trial alone equals the same trial after others, on the same thread and with the same template.
+    together = trace(spec, trials=4, threads=1, block=4)
+    alone = trace(spec, trials=4, threads=1, block=1)
+    assert together.data.identical(alone.data)
+
+
+@pytest.mark.parametrize(("threads", "block"), [(1, 7), (2, 1), (2, 3), (3, None)])
+def test_threads_and_blocks_change_nothing(spec, threads, block):
+    expected = trace(spec, trials=9, threads=1, block=9)
+    assert trace(spec, trials=9, threads=threads, block=block).data.identical(expected.data)
+
+
+def test_act_changes_nothing_and_update_only_its_own_state(spec):
+    state, other = fresh(spec), fresh(spec)
+    untouched, rng = copy_fields(other), np.random.default_rng(0)
+    for t in range(HORIZON):
+        before = copy_fields(state)
+        word = int(policy_word(SEED, 0, t))
+        assert decide(state, word) == decide(state, word)
+        assert same(state, before)
+        learn(state, int(rng.integers(3)), float(rng.normal()), arms=3)
+    assert same(other, untouched)
+
+
+@pytest.mark.parametrize("arm", [-1, 3, 0.5, "0", None, True])
+def test_bad_arms_are_refused_and_nothing_changes(spec, arm):
+    state = fresh(spec)
+    before = copy_fields(state)
+    with pytest.raises(larl.InvalidValue, match="arm = .* 0 to 2"):
+        learn(state, arm, 0.0, arms=3)
+    assert same(state, before)
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, "1", None, 1j])
+def test_bad_rewards_are_refused_and_nothing_changes(spec, reward):
+    state = fresh(spec)
+    before = copy_fields(state)
+    with pytest.raises(larl.InvalidValue, match="reward = .* finite number"):
+        learn(state, 0, reward, arms=3)
+    assert same(state, before)
+
+
+@pytest.mark.parametrize("word", [-1, 2**64, 0.5])
+def test_bad_words_are_refused(word):
+    with pytest.raises(larl.InvalidValue, match="word = "):
+        decide(fresh(larl.Random()), word)
+
+
+def test_specs_survive_json(spec):
+    assert from_json(spec.to_json()) == spec
+    assert from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert hash(from_json(spec.to_json())) == hash(spec)
+
+
+def test_specs_say_what_is_wrong():
+    cases = [
+        (lambda: larl.LARL(-1), "LARL: s = -1 is not usable; accepted: a whole number ≥ 0"),
+        (lambda: larl.LARL(1.5), "LARL: s = 1.5 is not usable"),
+        (lambda: larl.LARL(1, ridge=0.0), "LARL: ridge = 0.0 is not usable; accepted: a finite number and > 0"),
+        (lambda: larl.DiscountedUCB(1.5), "DiscountedUCB: discount = 1.5"),
+        (lambda: larl.Exp3(reward_range=(1.0, 1.0)), "low < high"),
+        (lambda: larl.LARLBIC(10), "explore = 10 is not usable; accepted: a whole number ≥ s_max + 2 = 17"),
+        (lambda: larl.Rexp3(1.0).init(2), "Rexp3: horizon = None"),
+        (lambda: larl.KalmanOracle().init(2), "KalmanOracle: world = None"),
+        (lambda: larl.LARL(1, radius="theory").init(2), "LARL: radius = 'theory'"),
+        (lambda: from_dict({"policy": "Larl", "s": 1}), "policy = 'Larl' is not usable; accepted: AR2, ARUCB"),
+        (lambda: from_dict({"policy": "LARL"}), "LARL: s = None is not usable; accepted: a value"),
+        (lambda: from_dict({"policy": "UCB", "s": 1}), "UCB: s = 1 is not usable; accepted: only the fields alpha"),
+    ]
+    for make, words in cases:
+        with pytest.raises(larl.InvalidValue) as refusal:
+            make()
+        assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_specs_are_frozen_and_described(name):
+    spec = next(spec for spec in SPECS if type(spec).__name__ == name)
+    assert REGISTRY[name].__doc__
+    assert not REGISTRY[name].__doc__.startswith(name + "(")
+    with pytest.raises(AttributeError):
+        spec.anything = 1  # type: ignore[attr-defined]
+
+
+DECIDED_BY_NUMBERS = [
+    larl.LARL(0), larl.LARL(3), larl.LARL(2, radius="theory"), larl.LARLBIC(20, s_max=4), larl.UCB(), larl.ARUCB(2),
+    larl.SlidingWindowUCB(12), larl.DiscountedUCB(0.9), larl.SlidingWindowLinUCB(2, window=15), larl.KalmanOracle(),
+    larl.KalmanOracle(filter="steady"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", DECIDED_BY_NUMBERS, ids=str)
+def test_relabelling_the_arms_permutes_the_choices(spec):
+    # The same history under two labellings. Left out are policies that chance or the order of arms decides.
+    order = [2, 0, 1]  # new label → old label
+    values = THREE_ARMS.to_dict()
+    turned = larl.LatentAR(**values | {name: [values[name][old] for old in order] for name in ("beta", "mu")})
+    state, other, rng = fresh(spec), fresh(spec, turned), np.random.default_rng(4)
+    compared = 0
+    for t in range(HORIZON):
+        if t >= 20:  # exploration, first looks and empty windows are over
+            assert order[decide(other, 0)] == decide(state, 0)
+            compared += 1
+        arm, reward = int(rng.integers(3)) if t >= 3 else t, float(rng.normal())
+        learn(state, arm, reward, arms=3)
+        learn(other, order.index(arm), reward, arms=3)
+    assert compared == HORIZON - 20
+
+
+def test_ties_go_to_the_lowest_arm():
+    for spec in (larl.LARL(0), larl.UCB(), larl.SlidingWindowUCB(5), larl.DiscountedUCB(0.9), larl.LARL(1)):
+        state = fresh(spec)
+        if spec == larl.LARL(1):
+            learn(state, 0, 0.0, arms=3)  # its first step is random
+        assert decide(state, 2**64 - 1) == 0
