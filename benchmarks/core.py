@@ -140,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     rows = []
-    print(f"larl {larl.__version__}, numba {numba.__version__}, {platform.processor() or platform.machine()}, one thread\n")
+    print(f"larl {larl.__version__}, numba {numba.__version__}, {platform.machine()}, one thread\n")
     print("arms   s    d   LARL+world  bare d×d   ratio   MABWiser    ratio   authors' scripts*   ratio   target")
     for arms, s in SIZES:
         ours, bare, peer = larl_step(arms, s), bare_kernel(arms, s), mabwiser_step(arms, s)

@@ -97,7 +97,9 @@ def test_an_unwritable_folder_is_one_line_and_exit_code_1(study, tmp_path):
 
 
 def test_control_c_stops_cleanly_with_130(study, tmp_path):
-    study.write_text(STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon"))
+    study.write_text(
+        STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon")
+    )
     process = subprocess.Popen(
         command("compare", study, "--out", tmp_path / "out"), stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},

@@ -43,7 +43,7 @@ def test_a_changed_policy_is_never_served_from_the_cache(tmp_path):
     settings = {"PYTHONPATH": str(tmp_path / "src"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert python(code, **settings).strip() == "[[[0, 1, 0, 1]]]"
     assert list((tmp_path / "cache").rglob("*.nbi"))
-    source = tmp_path / "src" / "larl" / "policies" / "simple.py"
+    source = tmp_path / "src" / "larl" / "policies" / "round_robin.py"
     text = source.read_text(encoding="utf-8")
     assert "state.time[0] % state.arms" in text
     source.write_text(text.replace("state.time[0] % state.arms", "(state.time[0] + 1) % state.arms"), encoding="utf-8")

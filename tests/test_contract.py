@@ -77,7 +77,7 @@ def test_act_changes_nothing_and_update_only_its_own_state(spec):
 def test_bad_arms_are_refused_and_nothing_changes(spec, arm):
     state = fresh(spec)
     before = copy_fields(state)
-    with pytest.raises(larl.InvalidValue, match="arm = .* 0 to 2"):
+    with pytest.raises(larl.InvalidValue, match=r"arm = .* 0 to 2"):
         learn(state, arm, 0.0, arms=3)
     assert same(state, before)
 
@@ -86,7 +86,7 @@ def test_bad_arms_are_refused_and_nothing_changes(spec, arm):
 def test_bad_rewards_are_refused_and_nothing_changes(spec, reward):
     state = fresh(spec)
     before = copy_fields(state)
-    with pytest.raises(larl.InvalidValue, match="reward = .* finite number"):
+    with pytest.raises(larl.InvalidValue, match=r"reward = .* finite number"):
         learn(state, 0, reward, arms=3)
     assert same(state, before)
 

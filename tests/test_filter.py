@@ -101,7 +101,7 @@ def test_exact_filter_reaches_the_steady_state():
     means, variances = filter_path(THREE_ARMS, arms, rewards)
     steady = steady_state(THREE_ARMS)
     assert variances[-1] == pytest.approx(steady.cov[0, 0], rel=1e-10)
-    z, following = np.full(2, THREE_ARMS.stationary_mean), np.empty(2)
+    z = np.full(2, THREE_ARMS.stationary_mean)
     for t in range(200):
         if t > 100:
             assert z[0] == pytest.approx(means[t], rel=1e-9)
@@ -141,7 +141,7 @@ def test_without_reward_noise_only_the_last_shock_is_unknown():
 
 def test_no_steady_state_where_arms_differ_in_precision():
     world = larl.LatentAR(gammas=[0.8], beta=[0.5, 1.0], mu=[0, 0], noise="common")
-    with pytest.raises(larl.InvalidValue, match="noise='scaled' or all |β| equal"):
+    with pytest.raises(larl.InvalidValue, match=r"noise='scaled' or all \|β\| equal"):
         steady_state(world)
     equal = larl.LatentAR(gammas=[0.8], beta=[-2.0, 2.0], mu=[0, 0], noise="common", sigma_r=3.0)
     assert measurement_variance(equal) == pytest.approx((3.0 / 2.0) ** 2)
@@ -154,5 +154,3 @@ def test_filter_path_refuses_what_does_not_fit():
         filter_path(THREE_ARMS, [0, 1], [np.nan, 0.0])
     with pytest.raises(larl.InvalidValue, match="as many rewards as arms"):
         filter_path(THREE_ARMS, [0, 1], [0.0])
-
-

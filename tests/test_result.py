@@ -93,10 +93,10 @@ def test_damaged_files_are_refused(tmp_path, result):
     whole = path.read_bytes()
     for length in (0, 3, 100, 2000, len(whole) // 2, len(whole) - 8):
         path.write_bytes(whole[:length])
-        with pytest.raises(larl.InvalidValue, match="run.nc"):
+        with pytest.raises(larl.InvalidValue, match=r"run\.nc"):
             larl.load(path)
     path.write_text("not a result")
-    with pytest.raises(larl.InvalidValue, match="a whole file that Result.save wrote"):
+    with pytest.raises(larl.InvalidValue, match=r"a whole file that Result\.save wrote"):
         larl.load(path)
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path, engine="scipy")
     with pytest.raises(larl.InvalidValue, match="larl result 1"):

@@ -75,7 +75,7 @@ def test_contexts_stay_within_their_bound(start):
     s, delta, horizon, runs = 3, 0.2, 50, 400
     bound, beyond = context_bound(world, s, delta, horizon), 0
     for run in range(runs):
-        arms, rewards = play(world, run, horizon)
+        _, rewards = play(world, run, horizon)
         largest = max(np.sum(rewards[t - s : t] ** 2) for t in range(s, horizon)) + s + 1
         beyond += largest > bound
     assert beyond / runs <= delta + 4 * np.sqrt(delta * (1 - delta) / runs)

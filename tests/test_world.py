@@ -63,11 +63,10 @@ def test_joint_start_refused(mean, cov, words):
 )
 def test_survives_json(gammas, arms, noise, start):
     beta, mu = list(range(arms)), [0.5] * arms
-    try:
-        world = larl.LatentAR(gammas=gammas, beta=beta, mu=mu, noise=noise, start=start)
-    except larl.InvalidValue as error:
-        assert "spectral radius" in str(error)
-        return
+    radius = np.abs(np.roots([1.0, *(-np.array(gammas))])).max(initial=0.0)
+    if radius > 0.99:  # as worlds.random does, shrink every root alike
+        gammas = (np.array(gammas) * (0.9 / radius) ** np.arange(1, len(gammas) + 1)).tolist()
+    world = larl.LatentAR(gammas=gammas, beta=beta, mu=mu, noise=noise, start=start)
     assert larl.LatentAR.from_dict(world.to_dict()) == world
     assert hash(larl.LatentAR.from_dict(world.to_dict())) == hash(world)
 

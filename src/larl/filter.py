@@ -77,8 +77,8 @@ def belief(world: LatentAR) -> Belief:
     mean, cov = world.start_moments
     system = world.system
     return Belief(
-        mean[::-1].copy(), cov[::-1, ::-1].copy(), np.zeros(1, dtype=np.int64), system.gamma, system.drift, system.noise,
-        np.array(world.beta), system.mu, system.sd**2,
+        mean[::-1].copy(), cov[::-1, ::-1].copy(), np.zeros(1, dtype=np.int64), system.gamma, system.drift,
+        system.noise, np.array(world.beta), system.mu, system.sd**2,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ ARMS = 3
 
 
 def model(rewards, arms, order, ridge):
-    """V and θ of each arm from its rows (1, r_{t−1} … r_{t−order}) → r_t, t ≥ order, and the context of the next step."""
+    """V and θ of each arm from its rows (1, r_{t−1} … r_{t−order}) → r_t, t ≥ order; the context of the next step."""
     contexts = [np.array([1.0, *(rewards[t - j] for j in range(1, order + 1))]) for t in range(order, len(rewards) + 1)]
     result = []
     for arm in range(ARMS):

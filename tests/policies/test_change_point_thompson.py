@@ -77,6 +77,18 @@ def test_arms_are_drawn_with_their_probabilities(seed):
     assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
 
 
+def test_the_hypothesis_is_drawn_apart_from_the_means():
+    # One play of arm 1, hazard ½: it still counts or it does not, and then the arms are even. Were the hypothesis drawn
+    # with the word of arm 0's mean, the share would be off by about 0.03.
+    size, reward = 20_000, 3.0
+    state = taught([(1, reward)], 2, larl.ChangePointThompson(0.5, SIGMA, PRIOR))
+    variance = 1.0 / (PRIOR**-2 + SIGMA**-2)
+    p = 0.5 * norm.cdf(variance * reward / SIGMA**2 / math.sqrt(PRIOR**2 + variance)) + 0.5 * 0.5
+    words = np.random.default_rng(6).integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, word) for word in words])
+    assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors: 0.013
+
+
 @pytest.mark.parametrize("memory", [2, 3, 7])
 def test_a_full_memory_gives_up_the_least_likely(memory):
     plays = draw_plays(9, 40, 2)

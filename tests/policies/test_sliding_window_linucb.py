@@ -12,7 +12,7 @@ ARMS = 3
 
 
 def context(history, s):
-    """A constant, then for each lag (latest first) and arm the reward and an indicator: zeros but for the arm played."""
+    """A constant, then for each lag (latest first) and arm a reward and an indicator, zeros but for the arm played."""
     x = np.zeros((s, ARMS, 2))
     for lag in range(s):
         arm, reward = history[-1 - lag]

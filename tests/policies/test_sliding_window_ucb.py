@@ -33,6 +33,19 @@ def test_choices_are_those_of_the_index(window, scale, xi):
         assert np.array_equal(state.window.plays, [sum(a == b for b, _ in history[-window:]) for a in range(3)])
 
 
+@pytest.mark.parametrize(("window", "steps"), [(1000, 4), (1000, 9), (5, 5), (5, 23)])
+def test_the_bonus_counts_the_steps_in_the_window(window, steps):
+    # Arm 0 once at 0 and arm 1 otherwise at m: arm 0 is played where m < (1 − 1/√(n−1))·2√(0.6 log n), n = min(t, w).
+    n = min(steps, window)
+    level = (1.0 - 1.0 / math.sqrt(n - 1)) * 2.0 * math.sqrt(0.6 * math.log(n))
+    for factor, expected in [(1 - 1e-9, 0), (1 + 1e-9, 1)]:
+        state = larl.SlidingWindowUCB(window, scale=2.0).init(2)
+        for t in range(steps):
+            arm = 0 if t == steps - 2 else 1
+            learn(state, arm, factor * level * arm, arms=2)
+        assert decide(state, 0) == expected
+
+
 def test_arms_are_first_played_in_turn():
     state = larl.SlidingWindowUCB(10).init(4)
     for expected in range(4):

@@ -4,15 +4,21 @@ from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_js
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.change_point_thompson import ChangePointThompson
+from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
-from larl.policies.exp3 import Exp3, Rexp3
+from larl.policies.dynamic_oracle import DynamicOracle
+from larl.policies.exp3 import Exp3
+from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
-from larl.policies.oracles import DynamicOracle, KalmanOracle, PredictiveSampling
-from larl.policies.simple import Random, RoundRobin
+from larl.policies.predictive_sampling import PredictiveSampling
+from larl.policies.random import Random
+from larl.policies.rexp3 import Rexp3
+from larl.policies.round_robin import RoundRobin
 from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
+from larl.policies.sliding_window_thompson import SlidingWindowThompson
 from larl.policies.sliding_window_ucb import SlidingWindowUCB
-from larl.policies.thompson import DiscountedThompson, SlidingWindowThompson, ThompsonSampling
+from larl.policies.thompson_sampling import ThompsonSampling
 from larl.policies.ucb import UCB
 
 __all__ = [

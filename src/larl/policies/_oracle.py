@@ -1,0 +1,32 @@
+"""What policies that know the world's true parameters share."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import InvalidValue
+from larl._compile import inline
+
+if TYPE_CHECKING:
+    from larl.world import LatentAR
+
+Floats = NDArray[np.float64]
+
+
+def the_world(policy: str, world: "LatentAR | None") -> "LatentAR":
+    """The world an oracle is built from, or a refusal."""
+    if world is None:
+        raise InvalidValue(policy, "world", None, "the world whose parameters it knows")
+    return world
+
+
+@inline
+def best_line(mu: Floats, beta: Floats, z: float) -> int:
+    """The lowest arm with the largest μ_a + β_a z."""
+    best, choice = -math.inf, 0
+    for arm in range(mu.size):
+        if mu[arm] + beta[arm] * z > best:
+            best, choice = mu[arm] + beta[arm] * z, arm
+    return choice

@@ -1,0 +1,37 @@
+"""The best arm of every step: what regret is measured against."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from larl._compile import assign
+from larl.policies._contract import Policy, register
+from larl.policies._oracle import Floats, best_line
+
+
+class DynamicState(NamedTuple):
+    means: Floats  # (arms,) of the coming step
+
+
+def act(state: DynamicState, word: np.uint64) -> int:
+    return best_line(state.means, state.means, 0.0)
+
+
+def update(state: DynamicState, arm: int, reward: float) -> None:
+    pass
+
+
+def reveal(state: DynamicState, means: Floats) -> None:
+    assign(state.means, means)
+
+
+@register(DynamicState, act, update, reveal)
+@dataclass(frozen=True)
+class DynamicOracle(Policy):
+    """The best arm of every step: it sees z_t. Regret is measured against it, so its own is zero."""
+
+    needs_world: ClassVar[bool] = True
+
+    def init(self, arms: int, **_: Any) -> DynamicState:
+        return DynamicState(np.zeros(arms))

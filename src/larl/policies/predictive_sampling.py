@@ -1,0 +1,86 @@
+"""Predictive sampling: do not explore for what drift will soon spoil (Liu, Van Roy & Xu 2023), parameters known."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from larl._check import InvalidValue
+from larl._compile import inner
+from larl._words import normal_pair
+from larl.filter import Belief, belief, condition, observe, place
+from larl.policies._contract import Policy, register
+from larl.policies._oracle import Floats, best_line, the_world
+
+if TYPE_CHECKING:
+    from larl.world import LatentAR
+
+
+class PredictiveState(NamedTuple):
+    belief: Belief
+    future: Floats  # (k, k) rows whose noisy observation, with variance 1, says what all rewards after t ≥ k − 1 say
+    signal: float  # information about z_t in one reward of every arm
+
+
+@inner
+def sampling_variance(state: PredictiveState) -> float:
+    """How much of the variance of z_t all future rewards would remove."""
+    belief, at = state.belief, place(state.belief)
+    mean, cov = belief.mean, belief.cov
+    for i in range(belief.mean.size):
+        mean, cov = condition(mean, cov, state.future[i], 1.0, 0.0)
+    for i in range(at):  # z_{t+1} … z_{k−1} are part of the state and their rewards still to come
+        c = np.zeros(belief.mean.size)
+        c[i] = 1.0
+        mean, cov = condition(mean, cov, c, 1.0 / state.signal, 0.0)
+    return max(belief.cov[at, at] - cov[at, at], 0.0)
+
+
+def act(state: PredictiveState, word: np.uint64) -> int:
+    belief = state.belief
+    draw, _ = normal_pair(word, 0)
+    z = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * draw
+    return best_line(belief.mu, belief.beta, z)
+
+
+def update(state: PredictiveState, arm: int, reward: float) -> None:
+    observe(state.belief, arm, reward)
+
+
+def future_information(world: "LatentAR", signal: float) -> Floats:
+    """Rows h_i with Σ h_i h_iᵀ = Ω, the information on z⃗_t in all rewards after t.
+
+    Ω = Γᵀ(J⁻¹ + W)⁻¹Γ with J = Ω + signal·e₁e₁ᵀ, iterated to its fixed point.
+    """
+    gamma, noise, unit = world.system.gamma, world.system.noise, np.eye(world.k)[:, :1]
+    information = np.zeros((world.k, world.k))
+    for _ in range(100_000):
+        joint = information + signal * unit @ unit.T
+        following = gamma.T @ np.linalg.solve(np.eye(world.k) + joint @ noise, joint) @ gamma
+        done = np.allclose(following, information, rtol=1e-13, atol=1e-13 * signal)
+        information = (following + following.T) / 2.0
+        if done:
+            break
+    size, vectors = np.linalg.eigh(information)
+    return np.ascontiguousarray((vectors * np.sqrt(np.maximum(size, 0.0))).T)
+
+
+@register(PredictiveState, act, update)
+@dataclass(frozen=True)
+class PredictiveSampling(Policy):
+    """Predictive sampling with the world's true parameters.
+
+    Thompson sampling explores for knowledge that drift will soon spoil. Predictive sampling draws z_t not from its
+    posterior but from what of it the future rewards (of all arms, after t) would reveal: N(m, P − P|future).
+    """
+
+    needs_world: ClassVar[bool] = True
+
+    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> PredictiveState:
+        world = the_world("PredictiveSampling", world)
+        if world.sigma_r == 0.0:
+            raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
+        seen = world.sd > 0.0
+        signal = float(np.sum(np.square(np.array(world.beta)[seen] / world.sd[seen])))
+        return PredictiveState(belief(world), future_information(world, signal), signal)

@@ -1,0 +1,44 @@
+"""Thompson sampling on a sliding window (Trovò et al. 2020), Gaussian rewards."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from larl._check import checked, number, whole
+from larl.policies._contract import Policy, register
+from larl.policies._thompson import sample
+from larl.policies._window import Window, slide, window_init
+
+
+class WindowThompsonState(NamedTuple):
+    window: Window
+    sigma: float
+    prior_sd: float
+
+
+def act(state: WindowThompsonState, word: np.uint64) -> int:
+    best, choice, window = -math.inf, 0, state.window
+    for arm in range(window.plays.size):
+        draw = sample(word, arm, window.plays[arm], window.total[arm], state.sigma, state.prior_sd)
+        if draw > best:
+            best, choice = draw, arm
+    return choice
+
+
+def update(state: WindowThompsonState, arm: int, reward: float) -> None:
+    slide(state.window, arm, reward)
+
+
+@register(WindowThompsonState, act, update)
+@dataclass(frozen=True)
+class SlidingWindowThompson(Policy):
+    """Thompson sampling on the plays of the last `window` steps."""
+
+    window: int = checked(whole(1))
+    sigma: float = checked(number(above=0.0), 1.0)
+    prior_sd: float = checked(number(above=0.0), 1.0)
+
+    def init(self, arms: int, **_: Any) -> WindowThompsonState:
+        return WindowThompsonState(window_init(self.window, arms), self.sigma, self.prior_sd)

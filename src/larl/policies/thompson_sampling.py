@@ -1,0 +1,49 @@
+"""Gaussian Thompson sampling for means that stand still (Thompson 1933)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number
+from larl.policies._contract import Policy, register
+from larl.policies._thompson import sample
+
+
+class ThompsonState(NamedTuple):
+    plays: NDArray[np.float64]  # (arms,) discounted number of plays
+    total: NDArray[np.float64]  # (arms,) discounted sum of rewards
+    discount: float
+    sigma: float
+    prior_sd: float
+
+
+def act(state: ThompsonState, word: np.uint64) -> int:
+    best, choice = -math.inf, 0
+    for arm in range(state.plays.size):
+        draw = sample(word, arm, state.plays[arm], state.total[arm], state.sigma, state.prior_sd)
+        if draw > best:
+            best, choice = draw, arm
+    return choice
+
+
+def update(state: ThompsonState, arm: int, reward: float) -> None:
+    for other in range(state.plays.size):
+        state.plays[other] *= state.discount
+        state.total[other] *= state.discount
+    state.plays[arm] += 1.0
+    state.total[arm] += reward
+
+
+@register(ThompsonState, act, update)
+@dataclass(frozen=True)
+class ThompsonSampling(Policy):
+    """Means a priori N(0, prior_sd²), rewards N(mean, sigma²); the arm whose sampled mean is largest."""
+
+    sigma: float = checked(number(above=0.0), 1.0)
+    prior_sd: float = checked(number(above=0.0), 1.0)
+
+    def init(self, arms: int, **_: Any) -> ThompsonState:
+        return ThompsonState(np.zeros(arms), np.zeros(arms), 1.0, self.sigma, self.prior_sd)

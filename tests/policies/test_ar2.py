@@ -1,0 +1,119 @@
+"""AR2 against its model: estimates and errors rebuilt from the history at every step, arms that wait in a list."""
+
+import math
+
+import numpy as np
+import pytest
+
+import larl
+from larl.policies import decide, learn
+
+
+def estimate(seen, arm, t, alpha):
+    """r̂(t) = α^{t−τ}R(τ) and, per unit of σ, its standard error: ε at τ+1 … t−1 reaches r(t) as α^{t−j}ε(j)."""
+    last = max(step for step, (other, _) in enumerate(seen) if other == arm)
+    return alpha ** (t - last) * seen[last][1], math.sqrt(sum(alpha ** (2 * (t - j)) for j in range(last + 1, t)))
+
+
+class Reference:
+    """AR2 in words: look at every arm; then the leader and, every other step, whoever has waited longest."""
+
+    def __init__(self, arms, alpha, sigma, epoch, threshold):
+        self.arms, self.alpha, self.epoch, self.scale = arms, alpha, epoch, threshold * sigma
+        self.seen, self.waiting, self.leader = [], [], 0
+
+    def choice(self):
+        t = len(self.seen)
+        if t < self.arms:
+            return t
+        return self.waiting[0] if (t - self.arms) % 2 == 1 and self.waiting else self.leader
+
+    def learn(self, arm, reward):
+        self.seen.append((arm, reward))
+        t = len(self.seen)
+        if t == self.epoch:
+            self.seen, self.waiting, self.leader = [], [], 0
+        elif t >= self.arms:
+            now = [estimate(self.seen, a, t, self.alpha) for a in range(self.arms)]
+            if t == self.arms:
+                self.leader = int(np.argmax([mean for mean, _ in now]))
+            elif now[arm][0] > now[self.leader][0]:  # whoever was just played may take the lead
+                self.leader = arm
+            self.waiting = [a for a in self.waiting if a not in (arm, self.leader)]
+            for a in range(self.arms):
+                gap = now[self.leader][0] - now[a][0]
+                if a != self.leader and a not in self.waiting and gap <= self.scale * now[a][1]:
+                    self.waiting.append(a)
+
+
+def rewards_of(alpha, sigma, arms, steps, seed):
+    """R_i(t) = r_i(t) + ε_i(t), r_i(t+1) = αR_i(t), after a long past."""
+    rng, result = np.random.default_rng(seed), [np.zeros(arms)]
+    for _ in range(200 + steps):
+        result.append(alpha * result[-1] + sigma * rng.normal(size=arms))
+    return np.array(result[-steps:])
+
+
+@pytest.mark.parametrize("threshold", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(("alpha", "sigma", "arms", "epoch"), [(0.9, 1.0, 3, 40), (0.6, 0.3, 5, 31), (0.99, 2, 2, 400)])
+def test_choices_are_those_of_the_algorithm_in_words(alpha, sigma, arms, epoch, threshold):
+    state = larl.AR2(alpha, sigma, epoch, threshold).init(arms)
+    reference, explored = Reference(arms, alpha, sigma, epoch, threshold), 0
+    for t, rewards in enumerate(rewards_of(alpha, sigma, arms, 500, seed=arms)):
+        arm = decide(state, t)
+        assert arm == reference.choice()
+        explored += t % epoch >= arms and arm != reference.leader
+        learn(state, arm, rewards[arm], arms=arms)
+        reference.learn(arm, rewards[arm])
+        now = len(reference.seen)
+        for a in {a for a, _ in reference.seen}:
+            assert state.estimate[a] == pytest.approx(estimate(reference.seen, a, now, alpha)[0], rel=1e-9)
+    assert explored > 20
+
+
+def test_every_epoch_begins_with_one_look_at_each_arm():
+    spec, choices = larl.AR2(0.8, 1.0, epoch=11), []
+    state = spec.init(4)
+    for t in range(44):
+        if t % 11 == 0:  # nothing is left of the epoch before
+            assert all(np.array_equal(now, first) for now, first in zip(state, spec.init(4), strict=True))
+        choices.append(decide(state, 0))
+        learn(state, choices[-1], 9.0 * (choices[-1] == 2), arms=4)  # arm 2 leads by far: none of the rest is tried
+    assert choices == ([0, 1, 2, 3] + [2] * 7) * 4
+
+
+@pytest.mark.parametrize("age", range(2, 9))
+def test_an_arm_is_triggered_within_the_threshold_of_its_error(age):
+    # Arm 1 is seen at step 1 alone; arm 0 leads by far until, `age` steps later, it leads by just so much.
+    alpha, sigma, threshold = 0.85, 0.6, 1.4
+    for factor, triggered in [(1 - 1e-9, True), (1 + 1e-9, False)]:
+        state, seen = larl.AR2(alpha, sigma, 100, threshold).init(2), [(0, 50.0), (1, 2.0)]
+        mean, error = estimate([*seen, *[(0, 0.0)] * (age - 1)], 1, 1 + age, alpha)
+        seen += [(0, 50.0)] * (age - 2) + [(0, (mean + factor * threshold * sigma * error) / alpha)]
+        for arm, reward in seen:
+            assert decide(state, 0) == arm
+            learn(state, arm, reward, arms=2)
+        assert (state.triggered[1] >= 0) == triggered
+        choices = []
+        for _ in range(2):
+            choices.append(decide(state, 0))
+            learn(state, choices[-1], 50.0 if choices[-1] == 0 else -50.0, arms=2)
+        assert choices.count(1) == triggered  # the next step that is not the leader's is arm 1's, or nobody's
+
+
+def test_an_arm_that_shows_more_takes_the_lead():
+    state = larl.AR2(0.9, 1.0, epoch=100).init(2)
+    for arm, reward in [(0, 1.0), (1, 0.8), (0, 1.0)]:
+        assert decide(state, 0) == arm
+        learn(state, arm, reward, arms=2)
+    assert decide(state, 0) == 1
+    learn(state, 1, 30.0, arms=2)
+    for _ in range(6):  # far ahead it is all that is played
+        assert decide(state, 0) == 1
+        learn(state, 1, 30.0, arms=2)
+
+
+@pytest.mark.parametrize(("alpha", "sigma", "arms"), [(0.9, 0.5, 2), (0.5, 0.3, 4), (0.9, 5.0, 3)])
+def test_default_epoch_is_of_its_authors_order(alpha, sigma, arms):
+    exact = arms * alpha**-3 * sigma**-3  # ⌈exact⌉, but no less than two looks at every arm
+    assert larl.AR2(alpha, sigma).init(arms).epoch == max(math.ceil(exact), 2 * arms)

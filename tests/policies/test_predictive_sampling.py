@@ -1,0 +1,103 @@
+"""Predictive sampling against the joint Gaussian of a long path and all its rewards, written out as one precision."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import larl
+from larl import worlds
+from larl.policies import decide, learn
+from larl.policies.predictive_sampling import sampling_variance
+
+FUTURE = 250  # steps; a radius of 0.9 forgets to 10⁻¹¹ in that time
+
+
+@numba.njit
+def variance_of(state):
+    return sampling_variance(state)
+
+
+def random_world(k, seed):
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(k, k))
+    starts = ["stationary", larl.Normal(1.0, 3.0), larl.JointNormal(rng.normal(size=k), factor @ factor.T + np.eye(k))]
+    base = worlds.random(k, int(rng.integers(2, 5)), seed, radius=float(rng.uniform(0.3, 0.9))).to_dict()
+    scales = {"sigma_z": float(rng.uniform(0.3, 2)), "sigma_r": float(rng.uniform(0.3, 2))}
+    noise = ("scaled", "common")[seed % 2]
+    return larl.LatentAR(**base | scales | {"gamma0": float(rng.normal()), "noise": noise, "start": starts[seed % 3]})
+
+
+def posterior(world, plays, future):
+    """Mean and variance of z_t given the plays before t = len(plays) and all arms' rewards of `future` steps after t.
+
+    The path z_0 … has precision Σ dᵀd/σ_z² over its equations d·z = γ₀, plus its start's; each reward adds (β/sd)².
+    (The variance does not depend on the future's values: they are left out of the mean.)
+    """
+    k, t = world.k, len(plays)
+    n = max(k, t + 1 + future)
+    mean0, cov0 = world.start_moments
+    precision, moment = np.zeros((n, n)), np.zeros(n)
+    precision[:k, :k] = np.linalg.inv(cov0)
+    moment[:k] = precision[:k, :k] @ mean0
+    for step in range(k, n):
+        equation = np.zeros(n)
+        equation[step] = 1.0
+        equation[step - k : step] = -np.array(world.gammas)[::-1]
+        precision += np.outer(equation, equation) / world.sigma_z**2
+        moment += equation * world.gamma0 / world.sigma_z**2
+    for step, (arm, reward) in enumerate(plays):
+        precision[step, step] += (world.beta[arm] / world.sd[arm]) ** 2
+        moment[step] += world.beta[arm] * (reward - world.mu[arm]) / world.sd[arm] ** 2
+    for step in range(t + 1, t + 1 + future):
+        for arm in range(world.arms):
+            precision[step, step] += (world.beta[arm] / world.sd[arm]) ** 2
+    cov = np.linalg.inv(precision)
+    return (cov @ moment)[t], cov[t, t]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_sampling_variance_is_what_the_future_would_remove(k, seed):
+    world, rng, plays = random_world(k, seed), np.random.default_rng(seed), []
+    state = larl.PredictiveSampling().init(world.arms, horizon=20, world=world)
+    for t in range(12):
+        if t < 6 or t == 11:
+            _, before = posterior(world, plays, 0)
+            _, after = posterior(world, plays, FUTURE)
+            assert variance_of(state) == pytest.approx(before - after, rel=1e-7, abs=1e-10 * before)
+        plays.append((int(rng.integers(world.arms)), float(rng.normal())))
+        learn(state, *plays[-1], arms=world.arms)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9])
+def test_arms_are_drawn_with_their_probabilities(steps):
+    world = larl.LatentAR(gammas=(0.5, 0.4), beta=(-1.0, 0.6), mu=(0.2, 0.0), gamma0=0.1, sigma_z=0.7, sigma_r=0.9)
+    state, rng, plays, size = larl.PredictiveSampling().init(2, world=world), np.random.default_rng(1), [], 5000
+    for t in range(steps):
+        plays.append((t % 2, float(rng.normal())))
+        learn(state, *plays[-1], arms=2)
+    mean, before = posterior(world, plays, 0)
+    sd = math.sqrt(before - posterior(world, plays, FUTURE)[1])
+    p = norm.cdf((mean - 0.2 / 1.6) / sd)  # arm 1 is better where 0.6z > 0.2 − z
+    words = rng.integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, word) for word in words])
+    assert 0.05 < p < 0.95
+    assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
+
+
+def test_where_the_future_says_nothing_it_does_not_explore():
+    # Without memory z_t leaves no trace in later rewards: every word gives the arm best at E z_t = γ₀.
+    world = larl.LatentAR(gammas=(0.0,), beta=(-1.0, 1.0), mu=(0.0, 0.0), gamma0=0.01)
+    state = larl.PredictiveSampling().init(2, world=world)
+    assert {decide(state, word) for word in range(200)} == {1}
+    assert variance_of(state) == 0.0
+
+
+def test_an_arm_that_tells_nothing_is_not_counted():
+    with_it = larl.LatentAR(gammas=(0.8,), beta=(0.0, 1.0, -2.0), mu=(0.5, 0.0, 0.0))
+    without = larl.LatentAR(gammas=(0.8,), beta=(1.0, -2.0), mu=(0.0, 0.0))
+    variances = [variance_of(larl.PredictiveSampling().init(w.arms, world=w)) for w in (with_it, without)]
+    assert variances[0] == variances[1] > 0.0
