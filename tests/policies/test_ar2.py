@@ -35,10 +35,7 @@ class Reference:
             self.seen, self.waiting, self.leader = [], [], 0
         elif t >= self.arms:
             now = [estimate(self.seen, a, t, self.alpha) for a in range(self.arms)]
-            if t == self.arms:
-                self.leader = int(np.argmax([mean for mean, _ in now]))
-            elif now[arm][0] > now[self.leader][0]:  # whoever was just played may take the lead
-                self.leader = arm
+            self.leader = max({arm, self.seen[-2][0]}, key=lambda a: now[a][0])  # the better of the last two played
             self.waiting = [a for a in self.waiting if a not in (arm, self.leader)]
             for a in range(self.arms):
                 gap = now[self.leader][0] - now[a][0]
@@ -117,3 +114,8 @@ def test_an_arm_that_shows_more_takes_the_lead():
 def test_default_epoch_is_of_its_authors_order(alpha, sigma, arms):
     exact = arms * alpha**-3 * sigma**-3  # ⌈exact⌉, but no less than two looks at every arm
     assert larl.AR2(alpha, sigma).init(arms).epoch == max(math.ceil(exact), 2 * arms)
+
+
+def test_an_epoch_too_short_for_two_looks_is_refused():
+    with pytest.raises(larl.InvalidValue, match="AR2: epoch = 5 is not usable; accepted: a whole number ≥ 6"):
+        larl.AR2(0.9, 1.0, epoch=5).init(3)

@@ -27,11 +27,11 @@ def model(rewards, arms, order, ridge):
 @pytest.mark.parametrize(("order", "ridge"), [(0, 1.0), (1, 0.5), (2, 1.0), (5, 2.0)])
 def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
     rng = np.random.default_rng(order)
-    spec = larl.ARUCB(order, alpha=0.6, ridge=ridge, radius=radius, bound=1.3, sigma=0.4)
+    spec = larl.ARUCB(order, alpha=0.6, ridge=ridge, radius=radius, bound=1.3, sigma=0.4, delta=0.02)
     chosen = set()
     for _ in range(20):
         state, arms, rewards = spec.init(ARMS), [], []
-        for t in range(1, 40):  # the t of the radius: the step about to be played, from 1
+        for t in range(1, 40):
             arm = int(rng.integers(ARMS))
             if t > order:
                 arms_model, x = model(rewards, arms, order, ridge)
@@ -39,7 +39,7 @@ def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
                 for gram, theta in arms_model:
                     width = math.sqrt(x @ np.linalg.solve(gram, x))
                     log_det = np.linalg.slogdet(gram)[1] - (order + 1) * math.log(ridge)
-                    theory = math.sqrt(ridge * (1.3**2 + 1)) + 0.4 * math.sqrt(2 * math.log(t) + log_det)
+                    theory = math.sqrt(ridge * (1.3**2 + 1)) + 0.4 * math.sqrt(2 * math.log(ARMS / 0.02) + log_det)
                     bounds.append(x @ theta + (theory if radius == "theory" else 0.6) * width)
                 best = decide(state, 0)
                 assert bounds[best] > max(bounds) - 1e-9
@@ -54,19 +54,20 @@ def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
     assert chosen == {0, 1, 2}
 
 
-def test_the_theory_radius_grows_with_log_t():
-    # order 0, a fresh arm 0 against an arm 1 seen n times with mean m: V₁ = 1 + n, and arm 0 is played where
-    # √2 + √(2 log t) > m n/(1 + n) + (√2 + √(2 log t + log(1 + n)))/√(1 + n).
-    n = 50
-    radius = math.sqrt(2) + math.sqrt(2 * math.log(n + 1))
-    level = (
-        (radius - (math.sqrt(2) + math.sqrt(2 * math.log(n + 1) + math.log(n + 1))) / math.sqrt(n + 1)) * (n + 1) / n
-    )
+def test_the_theory_radius_by_the_choice_it_makes():
+    # Order 0, a fresh arm 0 against an arm 1 seen n times with mean m: V₁ = 1 + n, and arm 0 is played where
+    # √2 + √(2 log 2/δ) > m n/(1 + n) + (√2 + √(2 log 2/δ + log(1 + n)))/√(1 + n). Without a delta, δ = 1/(2T).
+    n, horizon = 50, 200
+    confidence = 2 * math.log(2 * 2 * horizon)
+    other = (math.sqrt(2) + math.sqrt(confidence + math.log(n + 1))) / math.sqrt(n + 1)
+    level = (math.sqrt(2) + math.sqrt(confidence) - other) * (n + 1) / n
     for factor, expected in [(1 - 1e-9, 0), (1 + 1e-9, 1)]:
-        state = larl.ARUCB(0, radius="theory").init(2)
+        state = larl.ARUCB(0, radius="theory").init(2, horizon=horizon)
         for _ in range(n):
             learn(state, 1, factor * level, arms=2)
         assert decide(state, 0) == expected
+    with pytest.raises(larl.InvalidValue, match="ARUCB: delta = None"):
+        larl.ARUCB(0, radius="theory").init(2)
 
 
 def test_the_first_steps_are_random_and_not_learnt_from():

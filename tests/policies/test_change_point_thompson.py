@@ -109,14 +109,12 @@ def test_a_full_memory_gives_up_the_least_likely(memory):
 def test_a_change_is_found():
     # 30 steps around 3, then 6 around −3: nearly all belief is in a change right at step 30 or later, not before.
     rng = np.random.default_rng(5)
-    plays = [(t % 2, rng.normal(3.0 if t < 30 else -3.0, SIGMA)) for t in range(36)]
-    state = taught(plays, 2)
+    state = taught([(t % 2, rng.normal(3.0 if t < 30 else -3.0, SIGMA)) for t in range(36)], 2)
     assert state.weight[30:37].sum() > 0.999
     assert state.weight[:37].sum() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_an_outlier_leaves_a_distribution():
-    plays = [*draw_plays(1, 10, 2), (0, 1e6), (1, -1e6), *draw_plays(2, 10, 2)]
-    state = taught(plays, 2)
+    state = taught([*draw_plays(1, 10, 2), (0, 1e6), (1, -1e6), *draw_plays(2, 10, 2)], 2)
     assert state.weight.min() >= 0.0
     assert state.weight.sum() == pytest.approx(1.0, abs=1e-12)

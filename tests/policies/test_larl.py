@@ -79,7 +79,7 @@ def test_first_steps_are_random():
 def many_updates(ridge, lags, s, arms, picks, rewards):
     for t in range(picks.size):
         if t >= s:
-            learn_row(ridge, picks[t], lags, s, arms, rewards[t], 1.0)
+            learn_row(ridge, picks[t], lags, s, arms, rewards[t])
         push(lags, s, arms, picks[t], rewards[t])
 
 

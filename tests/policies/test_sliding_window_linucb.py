@@ -85,3 +85,25 @@ def test_the_first_steps_are_random():
         assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
         learn(state, 1, 5.0, arms=ARMS)
     assert len({decide(state, word) for word in words}) == 1
+
+
+@pytest.mark.parametrize(("scale", "ridge"), [(1e4, 1.0), (1e5, 1.0), (10.0, 1e-6)])
+@pytest.mark.parametrize("window", [15, 50])
+def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
+    # Removing a row divides by 1 − leverage, which is near 0 for a row with no like in the window.
+    state, rng, rows = larl.SlidingWindowLinUCB(2, window=window, ridge=ridge).init(2), np.random.default_rng(0), []
+    for t in range(10 * window):
+        arm, reward = decide(state, int(rng.integers(2**63))), float(scale * (1 + rng.normal()))
+        if t >= 2:
+            x = np.zeros(9)
+            x[0] = 1.0
+            for j in range(2):
+                x[state.lags.cell[j]], x[state.lags.cell[j] + 1] = state.lags.reward[j], 1.0
+            rows.append((arm, x, reward))
+        learn(state, arm, reward, arms=2)
+        if t % 7 == 0 and rows:
+            for other in range(2):
+                mine = [(x, y) for a, x, y in rows[-window:] if a == other]
+                a = np.array([*(x for x, _ in mine), *(np.sqrt(ridge) * np.eye(9))])
+                theta = np.linalg.lstsq(a, np.array([y for _, y in mine] + [0.0] * 9), rcond=None)[0]
+                assert np.abs(a @ (state.ridge.theta[other] - theta)).max() < 1e-3 * scale

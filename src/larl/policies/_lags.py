@@ -59,8 +59,8 @@ def score(ridge: Ridge, arm: int, lags: Lags, s: int) -> tuple[float, float]:
 
 
 @inline
-def learn(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float, sign: float) -> None:
-    """Add (sign = 1) or remove (sign = −1) the row (Φ, reward) of arm `arm`."""
+def gather(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> tuple[float, float]:
+    """Put u = V_a⁻¹Φ into `ridge.column`; returns the leverage Φᵀu and the error reward − Φᵀθ_a."""
     inverse, theta, column = ridge.inverse, ridge.theta, ridge.column
     size, error = 2 * s * arms + 1, reward - theta[arm, 0]
     for j in range(size):
@@ -70,10 +70,17 @@ def learn(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float, 
         error -= theta[arm, row] * past + theta[arm, row + 1]
         for j in range(size):
             column[j] += past * inverse[arm, row, j] + inverse[arm, row + 1, j]
-    growth = column[0]
+    leverage = column[0]
     for i in range(s):
-        growth += lags.reward[i] * column[lags.cell[i]] + column[lags.cell[i] + 1]
-    absorb(ridge, arm, size, sign, 1.0 + sign * growth, error)
+        leverage += lags.reward[i] * column[lags.cell[i]] + column[lags.cell[i] + 1]
+    return max(leverage, 0.0), error
+
+
+@inline
+def learn(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> None:
+    """Add the row (Φ, reward) to arm `arm`."""
+    leverage, error = gather(ridge, arm, lags, s, arms, reward)
+    absorb(ridge, arm, 2 * s * arms + 1, 1.0, 1.0 + leverage, error)
 
 
 def dense(lags: Lags, s: int, arms: int) -> Floats:

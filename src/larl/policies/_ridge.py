@@ -3,6 +3,7 @@
 For arm a: V_a = λI + Σ x xᵀ and θ_a = V_a⁻¹ Σ r x. The inverse is kept and changed by rank one (Sherman & Morrison):
 with u = V⁻¹x and c = 1 + xᵀu, a new row does V⁻¹ ← V⁻¹ − u uᵀ/c and θ ← θ + u (r − xᵀθ)/c. To forget a row is the
 same with c = 1 − xᵀu and both signs turned. Whoever knows the shape of x computes u and c; `absorb` does the rest.
+Rounding costs digits once ‖x‖²/λ nears 10¹⁵: rewards should be of a size below about 10⁶√λ.
 """
 
 import math
@@ -64,13 +65,13 @@ def dense_score(ridge: Ridge, arm: int, x: Floats) -> tuple[float, float]:
         for j in range(x.size):
             row += ridge.inverse[arm, i, j] * x[j]
         square += x[i] * row
-    return mean, math.sqrt(square)
+    return mean, math.sqrt(max(square, 0.0))
 
 
 @inline
 def dense_learn(ridge: Ridge, arm: int, x: Floats, reward: float) -> float:
     """Add the row (x, reward); returns c, the factor by which det V_a grew."""
-    column, growth, error = ridge.column, 1.0, reward
+    column, leverage, error = ridge.column, 0.0, reward
     for i in range(x.size):
         column[i] = 0.0
     for i in range(x.size):
@@ -78,6 +79,7 @@ def dense_learn(ridge: Ridge, arm: int, x: Floats, reward: float) -> float:
         for j in range(x.size):
             column[j] += x[i] * ridge.inverse[arm, i, j]
     for i in range(x.size):
-        growth += x[i] * column[i]
+        leverage += x[i] * column[i]
+    growth = 1.0 + max(leverage, 0.0)
     absorb(ridge, arm, x.size, 1.0, growth, error)
     return growth

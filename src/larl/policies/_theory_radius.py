@@ -77,7 +77,7 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
             bias += state.bias_row[i] * state.predictions[s, i]
         state.squared_bias[arm] += (state.beta[arm] * bias) ** 2
         state.rows[arm] += 1.0
-        learn(state.ridge, arm, state.lags, s, arms, reward, 1.0)
+        learn(state.ridge, arm, state.lags, s, arms, reward)
     push(state.lags, s, arms, arm, reward)
     for lag in range(s, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])

@@ -19,7 +19,8 @@ class AR2State(NamedTuple):
     estimate: NDArray[np.float64]  # (arms,) r̂_i of the coming step
     seen: NDArray[np.int64]  # (arms,) step of the epoch at which the arm was last played
     triggered: NDArray[np.int64]  # (arms,) step at which it was triggered, −1 if it is not
-    superior: NDArray[np.int64]  # (1,)
+    superior: NDArray[np.int64]  # (1,) the better-looking of the two arms played last
+    last: NDArray[np.int64]  # (1,) the arm played last
     time: NDArray[np.int64]  # (1,) within the epoch
     alpha: float
     sigma: float
@@ -45,26 +46,21 @@ def update(state: AR2State, arm: int, reward: float) -> None:
     for other in range(arms):
         state.estimate[other] *= state.alpha
     state.estimate[arm], state.seen[arm], state.triggered[arm] = state.alpha * reward, t, -1
+    leader = arm if state.estimate[arm] > state.estimate[state.last[0]] else state.last[0]
+    state.superior[0], state.last[0] = leader, arm
     state.time[0] += 1
-    if t + 1 == arms:
-        for other in range(arms):
-            if state.estimate[other] > state.estimate[state.superior[0]]:
-                state.superior[0] = other
-    elif t + 1 > arms and state.estimate[arm] > state.estimate[state.superior[0]]:
-        state.superior[0] = arm
     if t + 1 >= arms:
-        leader = state.superior[0]
+        state.triggered[leader] = -1
         for other in range(arms):
             age = t + 1 - state.seen[other]
             error = math.sqrt((state.alpha**2 - state.alpha ** (2 * age)) / (1.0 - state.alpha**2))
             gap = state.estimate[leader] - state.estimate[other]
             if other != leader and state.triggered[other] < 0 and gap <= state.threshold * state.sigma * error:
                 state.triggered[other] = t + 1
-        state.triggered[leader] = -1
     if state.time[0] == state.epoch:
         for other in range(arms):
             state.estimate[other], state.seen[other], state.triggered[other] = 0.0, 0, -1
-        state.superior[0], state.time[0] = 0, 0
+        state.superior[0], state.last[0], state.time[0] = 0, 0, 0
 
 
 @register(AR2State, act, update)
@@ -72,9 +68,9 @@ def update(state: AR2State, arm: int, reward: float) -> None:
 class AR2(Policy):
     """Play the leader, and every other step an arm that may have overtaken it; forget everything every `epoch` steps.
 
-    `alpha` and `sigma` are the AR(1)'s coefficient and noise sd, known to it. An arm is triggered when its estimate is
-    within `threshold` standard errors of the leader's. Default epoch: ⌈|A| α⁻³ σ⁻³⌉ steps, its authors' order, and not
-    shorter than two looks at every arm.
+    `alpha` and `sigma` are the AR(1)'s coefficient and noise sd, known to it. The leader is the better-looking of the
+    two arms played last; another arm is triggered, and waits for its turn, when its estimate is within `threshold` of
+    its standard errors of the leader's. Default epoch: ⌈|A| α⁻³ σ⁻³⌉ steps, its authors' order, at least two an arm.
     """
 
     alpha: float = checked(number(above=0.0, below=1.0))
@@ -83,17 +79,10 @@ class AR2(Policy):
     threshold: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> AR2State:
-        length = self.epoch or math.ceil(min(arms / (self.alpha * self.sigma) ** 3, 2.0**62))
-        estimate, seen = np.zeros(arms), np.zeros(arms, dtype=np.int64)
-        triggered, single = np.full(arms, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        default = max(math.ceil(min(arms / (self.alpha * self.sigma) ** 3, 2.0**62)), 2 * arms)
+        epoch = default if self.epoch is None else whole(2 * arms)("AR2", "epoch", self.epoch)
+        zero = np.zeros(1, dtype=np.int64)
         return AR2State(
-            estimate,
-            seen,
-            triggered,
-            single,
-            single.copy(),
-            self.alpha,
-            self.sigma,
-            max(length, 2 * arms),
-            self.threshold,
-        )
+            np.zeros(arms), np.zeros(arms, dtype=np.int64), np.full(arms, -1, dtype=np.int64), zero, zero.copy(),
+            zero.copy(), self.alpha, self.sigma, epoch, self.threshold,
+        )  # fmt: skip

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, one_of, whole
+from larl._check import InvalidValue, checked, number, one_of, optional, whole
 from larl._words import pick
 from larl.policies._contract import Policy, register
 from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
+
+if TYPE_CHECKING:
+    from larl.world import LatentAR
 
 
 class ARUCBState(NamedTuple):
@@ -22,6 +25,7 @@ class ARUCBState(NamedTuple):
     theory: bool
     bound: float
     sigma: float
+    delta: float
 
 
 def act(state: ARUCBState, word: np.uint64) -> int:
@@ -32,7 +36,7 @@ def act(state: ARUCBState, word: np.uint64) -> int:
         mean, width = dense_score(state.ridge, arm, state.context)
         radius = state.alpha
         if state.theory:
-            confidence = 2.0 * math.log(state.time[0] + 1.0) + state.log_det[arm]
+            confidence = 2.0 * math.log(state.log_det.size / state.delta) + state.log_det[arm]
             radius = math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(confidence)
         if mean + radius * width > best:
             best, choice = mean + radius * width, arm
@@ -55,8 +59,8 @@ class ARUCB(Policy):
     """Ridge regression of each arm's reward on a constant and the last `order` rewards, played optimistically.
 
     The first `order` steps, which have no such past, are random and not learnt from. The width is `alpha`, or with
-    `radius="theory"` its authors' √(λ(m²+1)) + σ√(2 log t + log det V/λ^{order+1}), with m = `bound` on the
-    intercepts and σ = `sigma` of the noise.
+    `radius="theory"` its authors' √(λ(m²+1)) + σ√(2 log(|A|/δ) + log det V/λ^{order+1}), with m = `bound` on the
+    intercepts, σ = `sigma` of the noise, and δ = `delta`, by default 1/(2T) for a horizon T.
     """
 
     order: int = checked(whole(0))
@@ -65,10 +69,15 @@ class ARUCB(Policy):
     radius: str = checked(one_of("alpha", "theory"), "alpha")
     bound: float = checked(number(0.0), 1.0)
     sigma: float = checked(number(above=0.0), 1.0)
+    delta: float | None = checked(optional(number(above=0.0, below=1.0)), None)
 
-    def init(self, arms: int, **_: Any) -> ARUCBState:
+    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> ARUCBState:
+        theory, delta = self.radius == "theory", self.delta or (0.5 / horizon if horizon else None)
+        if theory and delta is None:
+            raise InvalidValue("ARUCB", "delta", None, "a number between 0 and 1 where no horizon is known")
         context = np.zeros(self.order + 1)
         context[0] = 1.0
         ridge, time = ridge_init(arms, self.order + 1, self.ridge), np.zeros(1, dtype=np.int64)
-        theory = self.radius == "theory"
-        return ARUCBState(ridge, context, np.zeros(arms), time, self.alpha, theory, self.bound, self.sigma)
+        return ARUCBState(
+            ridge, context, np.zeros(arms), time, self.alpha, theory, self.bound, self.sigma, delta or 1.0
+        )

@@ -48,7 +48,7 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
         mean, sd = posterior(count[i, arm], total[i, arm], state.sigma, state.prior_sd)
         variance = sd**2 + state.sigma**2
         fit = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
-        weight[i] = math.log(max(weight[i], 1e-300)) + fit
+        weight[i] = math.log(weight[i]) + fit
         largest = max(largest, weight[i])
         count[i, arm] += 1.0
         total[i, arm] += reward

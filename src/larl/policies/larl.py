@@ -48,7 +48,7 @@ def act(state: LARLState, word: np.uint64) -> int:
 def update(state: LARLState, arm: int, reward: float) -> None:
     s = state.lags.cell.size
     if state.time[0] >= s:
-        learn(state.ridge, arm, state.lags, s, state.arms, reward, 1.0)
+        learn(state.ridge, arm, state.lags, s, state.arms, reward)
     push(state.lags, s, state.arms, arm, reward)
     state.time[0] += 1
 

@@ -35,7 +35,7 @@ def _fit(state: LARLBICState, s: int) -> None:
     ridge_clear(state.ridge, 2 * s * state.arms + 1)
     for t in range(state.past_arms.size):
         if t >= s:
-            learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t], 1.0)
+            learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t])
         push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
 
 
@@ -77,7 +77,7 @@ def update(state: LARLBICState, arm: int, reward: float) -> None:
         if t == explore - 1:
             _commit(state)
     else:
-        learn(state.ridge, arm, state.lags, state.chosen[0], state.arms, reward, 1.0)
+        learn(state.ridge, arm, state.lags, state.chosen[0], state.arms, reward)
         push(state.lags, state.chosen[0], state.arms, arm, reward)
     state.time[0] += 1
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @register(Exp3State, act, update)
 @dataclass(frozen=True)
 class Rexp3(Policy):
-    """Exp3 restarted every Δ = ⌈(K log K)^⅓ (T/V)^⅔⌉ steps, γ = min(1, √(K log K / ((e−1)Δ))), V = `variation`.
+    """Exp3 restarted every Δ = ⌈(K log K)^⅓ (T/V)^⅔⌉ ≤ T steps, γ = min(1, √(K log K / ((e−1)Δ))), V = `variation`.
 
     V is how much the means, mapped from `reward_range` to [0, 1], may vary in all over T = `horizon` steps (by
     default the horizon of the comparison).

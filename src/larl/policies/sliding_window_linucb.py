@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
-from larl._compile import assign, inner
+from larl._compile import assign, inline, inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
-from larl.policies._lags import Lags, dimension, lags_init, learn, push
-from larl.policies._ridge import Floats, Ridge, ridge_clear, ridge_init
+from larl.policies._lags import Lags, dimension, gather, lags_init, learn, push
+from larl.policies._ridge import Floats, Ridge, absorb, ridge_clear, ridge_init
 from larl.policies.larl import best_arm
+
+SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
 
 
 class SlidingWindowLinUCBState(NamedTuple):
@@ -28,11 +30,23 @@ class SlidingWindowLinUCBState(NamedTuple):
 
 
 @inner
-def _row(state: SlidingWindowLinUCBState, place: int, sign: float) -> None:
-    """Add or remove the row at one place of the ring."""
-    lags = Lags(state.cells[place], state.rewards[place])
-    s = state.lags.cell.size
-    learn(state.ridge, state.row_arm[place], lags, s, state.arms, state.row_reward[place], sign)
+def _refit(state: SlidingWindowLinUCBState) -> None:
+    """Fit the rows of the ring from nothing."""
+    ridge_clear(state.ridge, state.ridge.column.size)
+    for place in range(state.row_arm.size):
+        lags = Lags(state.cells[place], state.rewards[place])
+        learn(state.ridge, state.row_arm[place], lags, state.lags.cell.size, state.arms, state.row_reward[place])
+
+
+@inline
+def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
+    """Remove the row at one place of the ring, unless it was so nearly alone in its direction that digits would go."""
+    lags, arm, s = Lags(state.cells[place], state.rewards[place]), state.row_arm[place], state.lags.cell.size
+    leverage, error = gather(state.ridge, arm, lags, s, state.arms, state.row_reward[place])
+    safe = 1.0 - leverage > SAFE
+    if safe:
+        absorb(state.ridge, arm, state.ridge.column.size, -1.0, 1.0 - leverage, error)
+    return safe
 
 
 def act(state: SlidingWindowLinUCBState, word: np.uint64) -> int:
@@ -47,17 +61,15 @@ def update(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
     row = state.time[0] - s
     if row >= 0:
         place = row % window
-        if row >= window and place > 0:
-            _row(state, place, -1.0)
+        # Once a round, fit afresh in any case: removals would let rounding errors pile up.
+        kept = row < window or (place > 0 and _forget(state, place))
         assign(state.cells[place], state.lags.cell)
         assign(state.rewards[place], state.lags.reward)
         state.row_arm[place], state.row_reward[place] = arm, reward
-        if row >= window and place == 0:  # once a round, fit afresh: removals would let rounding errors pile up
-            ridge_clear(state.ridge, state.ridge.column.size)
-            for other in range(window):
-                _row(state, other, 1.0)
+        if kept:
+            learn(state.ridge, arm, state.lags, s, state.arms, reward)
         else:
-            _row(state, place, 1.0)
+            _refit(state)
     push(state.lags, s, state.arms, arm, reward)
     state.time[0] += 1
 
