@@ -29,7 +29,19 @@ _HOMES = {
     "compare": "comparison",
     "load": "result",
 }
-_MODULES = ("comparison", "engine", "filter", "gym", "plots", "policies", "result", "theory", "world", "worlds")
+_MODULES = (
+    "comparison",
+    "engine",
+    "filter",
+    "gym",
+    "plots",
+    "policies",
+    "result",
+    "theory",
+    "variants",
+    "world",
+    "worlds",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,7 +20,16 @@ from numba.extending import overload
 
 config: Any = numba.config
 PACKAGE = Path(__file__).parent
-KERNEL_SOURCES = ("_compile.py", "_words.py", "_moments.py", "world.py", "filter.py", "engine.py", "policies/*.py")
+KERNEL_SOURCES = (
+    "_compile.py",
+    "_words.py",
+    "_moments.py",
+    "world.py",
+    "variants.py",
+    "filter.py",
+    "engine.py",
+    "policies/*.py",
+)
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
 # No fast-math anywhere: its rounding depends on what a loop is inlined into, and then a live step
@@ -83,6 +93,30 @@ def _compile(function: F, options: dict[str, Any]) -> F:
         return cast(F, numba.njit(cache=True, **options)(function))
     finally:
         config.CACHE_DIR = before
+
+
+def generic(default: F) -> F:
+    """A function resolved by the type of its first argument: in the interpreter, and at compile time in kernels.
+
+    `implement(function, State, implementation)` adds a case; for any other type it is `default` itself.
+    """
+    table: dict[type, Callable[..., Any]] = {}
+
+    @wraps(default)
+    def call(state: Any, *rest: Any) -> Any:
+        return table.get(type(state), default)(state, *rest)
+
+    @overload(call, jit_options=cast(Any, INLINE), strict=False)
+    def _(state: Any, *_: Any) -> Any:
+        return table.get(getattr(state, "instance_class", type(None)), default)
+
+    call.__dict__["table"] = table
+    return cast(F, call)
+
+
+def implement(function: Callable[..., Any], state: type, implementation: Callable[..., Any]) -> None:
+    """What a generic function does for States of one type."""
+    function.__dict__["table"][state] = implementation
 
 
 @inline

@@ -11,7 +11,7 @@ from larl._moments import LEVELS, fold, moments_init, quantiles, variance
 from larl._progress import Progress
 from larl.engine import Job, Trace, cumulative, default_threads, play
 from larl.policies import Policy
-from larl.world import LatentAR
+from larl.world import World
 
 if TYPE_CHECKING:
     from larl.result import Result
@@ -23,7 +23,7 @@ SEED_MAX = 2**63 - 1
 
 def compare(
     policies: Mapping[str, Policy],
-    world: LatentAR | Mapping[str, LatentAR],
+    world: World | Mapping[str, World],
     *,
     horizon: int,
     trials: int,
@@ -46,7 +46,7 @@ def compare(
     threads = optional(whole(1))("compare", "threads", threads) or default_threads()
     block = optional(whole(1))("compare", "block", block)
     _check_names("policies", policies, Policy, "a larl policy, such as larl.LARL(s=5)")
-    _check_names("world", worlds, LatentAR, "a larl.LatentAR")
+    _check_names("world", worlds, World, "a larl.LatentAR or another world")
     jobs = [
         [Job(place, spec, horizon, trials, seed, threads, block) for spec in policies.values()]
         for place in worlds.values()
@@ -108,7 +108,7 @@ def _labelled(
     variables: Variables,
     times: Any,
     policies: Mapping[str, Policy],
-    world: LatentAR | Mapping[str, LatentAR],
+    world: World | Mapping[str, World],
     about: dict[str, str],
 ) -> "Result":
     import xarray as xr

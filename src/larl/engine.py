@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from larl._compile import OPTIONS, copy_fields, inner, kernel
 from larl._words import POLICY, WORLD, stream, word
 from larl.policies._contract import Policy, act, reveal, update
-from larl.world import Latent, LatentAR, advance, begin
+from larl.world import World, advance, begin, react
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int16]
@@ -35,7 +35,7 @@ class Trace(NamedTuple):
 
 
 @inner
-def _steps(latent: Latent, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
+def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
     noise, words = stream(seed, trial, WORLD), stream(seed, trial, POLICY)
     for i in range(trace.regret.size):
@@ -49,9 +49,10 @@ def _steps(latent: Latent, state: Any, seed: int, trial: int, first: int, trace:
         trace.arm[i] = arm
         trace.reward[i] = latent.means[arm] + latent.sd[arm] * luck
         update(state, arm, trace.reward[i])
+        react(latent, arm)
 
 
-def _play_all(world: Latent, policy: Any, seed: int, first: int, trace: Trace) -> None:
+def _play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> None:
     """Trials first, first + 1, …: one a row of the trace."""
     for row in range(trace.regret.shape[0]):
         latent, state = copy_fields(world), copy_fields(policy)
@@ -59,7 +60,7 @@ def _play_all(world: Latent, policy: Any, seed: int, first: int, trace: Trace) -
         _steps(latent, state, seed, first + row, 0, Trace(trace.regret[row], trace.arm[row], trace.reward[row]))
 
 
-def _play_sums(world: Latent, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
+def _play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
     """Trials first, first + 1, …: into row i, the regret of steps 0 … times[j] of trial first + i, for every j."""
     longest, before = 0, -1
     for j in range(times.size):
@@ -91,7 +92,7 @@ def _compiled(function: Callable[..., None], state: Any) -> Callable[..., None]:
 class Job(NamedTuple):
     """One policy in one world."""
 
-    world: LatentAR
+    world: World
     policy: Policy
     horizon: int
     trials: int

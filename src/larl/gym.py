@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from larl._check import optional, whole
-from larl.world import LatentAR, Walk
+from larl.world import Walk, World
 from larl.worlds import paper
 
 Observation = NDArray[np.float64]
@@ -26,9 +26,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
 
     metadata = {"render_modes": []}  # noqa: RUF012
 
-    def __init__(
-        self, world: LatentAR | None = None, horizon: int | None = None, render_mode: str | None = None
-    ) -> None:
+    def __init__(self, world: World | None = None, horizon: int | None = None, render_mode: str | None = None) -> None:
         self.world = world or paper(1)
         self.horizon = optional(whole(1))("LatentAREnv", "horizon", horizon)
         self.render_mode = render_mode
@@ -64,7 +62,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         info = self._info()
         info["regret"] = float(info["mean_rewards"].max() - info["mean_rewards"][arm])
         reward = self._walk.reward(arm)
-        self._walk.advance()
+        self._walk.advance(arm)
         truncated = self.horizon is not None and self._walk.time >= self.horizon
         return np.array([reward]), reward, False, truncated, info
 

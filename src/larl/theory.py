@@ -1,14 +1,16 @@
-"""The paper's reduction in numbers, corrected: θ_a and the bias (Lemma 2), the noise, the bound on contexts (Lemma 4).
+"""The paper's theory in numbers, corrected: numbers in, numbers out. docs/theory.md derives every one of them.
 
-Where the paper slips, the code follows the mathematics: θ_a is (β̃, −μ̃, μ_a), γ₀ enters its intercept, and the bound on
-contexts counts the variance of z_t and holds for all steps at once.
+Lemma 2: θ_a and the bias. Lemma 3: the confidence radius. Lemma 4: the bound on contexts. Theorem 1: the regret bound.
+And what the paper does not print: the floor, the regret that even the best informed policy pays.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from larl._check import number, one_of, whole
 from larl.filter import steady_state
 from larl.world import LatentAR
 
@@ -64,4 +66,171 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
             break
     centre = np.abs(mu + np.outer(means, beta))
     largest = float((centre + np.sqrt(tail * (np.outer(variances, beta**2) + world.sd**2))).max())
-    return s * (largest**2 + 1.0) + 1.0
+    return float(s * (largest**2 + 1.0) + 1.0)
+
+
+def best_mean(mu: ArrayLike, beta: ArrayLike, mean: float, variance: float) -> float:
+    """E max_a (μ_a + β_a z) for z ~ N(mean, variance): the upper envelope of lines, integrated piece by piece.
+
+    On a piece (l, u) of the envelope, in standard units, a line adds (μ + β·mean)(Φ(u) − Φ(l)) + β·sd·(φ(l) − φ(u)).
+    """
+    height = np.asarray(mu, dtype=float) + np.asarray(beta, dtype=float) * mean
+    slope = np.asarray(beta, dtype=float) * math.sqrt(variance)
+    total, left, line = 0.0, -math.inf, int(np.lexsort((height, -slope))[-1])  # the lowest slope leads at −∞
+    while True:
+        steeper = np.flatnonzero(slope > slope[line])
+        crossings = (height[line] - height[steeper]) / (slope[steeper] - slope[line])
+        right = float(crossings.min()) if steeper.size else math.inf
+        total += height[line] * (_cdf(right) - _cdf(left)) + slope[line] * (_pdf(left) - _pdf(right))
+        if not steeper.size:
+            return float(total)
+        first = steeper[crossings == right]
+        left, line = right, int(first[np.argmax(slope[first])])
+
+
+def _cdf(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+def _pdf(x: float) -> float:
+    return math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+
+
+def floor(world: LatentAR) -> float:
+    """Expected regret a step, in the long run, of the policy that knows every parameter and filters exactly.
+
+    z̃ ~ N(m, S − P₁₁) is all it knows of z ~ N(m, S), so it loses E max_a(μ_a + β_a z) − E max_a(μ_a + β_a z̃).
+    """
+    left = max(world.stationary_var - float(steady_state(world).cov[0, 0]), 0.0)
+    known = best_mean(world.mu, world.beta, world.stationary_mean, left)
+    return max(best_mean(world.mu, world.beta, world.stationary_mean, world.stationary_var) - known, 0.0)
+
+
+def random_cost(world: LatentAR) -> float:
+    """Expected regret a step, in the long run, of choosing an arm at random."""
+    average = float(np.mean(np.array(world.mu) + np.array(world.beta) * world.stationary_mean))
+    return best_mean(world.mu, world.beta, world.stationary_mean, world.stationary_var) - average
+
+
+def predictability(world: LatentAR) -> float:
+    """1 − floor/random: the share of random's regret that the best informed policy avoids (0 if there is none)."""
+    cost = random_cost(world)
+    return 1.0 - floor(world) / cost if cost > 0.0 else 0.0
+
+
+def steady_start(world: LatentAR) -> LatentAR:
+    """The same world, begun where a filter has long been running: z⃗_0 ~ N(stationary mean, P) given that past.
+
+    Here the steady-state filter is exact from the first step, which the paper's proofs take for granted.
+    """
+    k, mean = world.k, world.stationary_mean
+    maps = [np.eye(k, 2 * k - 1)]  # z⃗_0 as a map of (z_0 … z_{1−k}, ξ_1 … ξ_{k−1})
+    for t in range(1, k):
+        shock = np.zeros((k, 2 * k - 1))
+        shock[0, k - 1 + t] = world.sigma_z
+        maps.append(world.system.gamma @ maps[-1] + shock)
+    rows = np.array([each[0] for each in maps])
+    sources = np.eye(2 * k - 1)
+    sources[:k, :k] = steady_state(world).cov
+    cov = rows @ sources @ rows.T
+    values = world.to_dict() | {"start": {"mean": [mean] * k, "cov": ((cov + cov.T) / 2.0).tolist()}}
+    return LatentAR.from_dict(values)
+
+
+def confidence_radius(
+    world: LatentAR, s: int, rows: int, horizon: int, *, squared_bias: float, tau: float = 1.0, arm: int = 0,
+    delta: float = 0.05, ridge: float = 1.0, form: str = "corrected",
+) -> float:  # fmt: skip
+    """The radius β_{a,t}(δ) of arm a's confidence ellipsoid after `rows` rows (Lemma 3).
+
+    "printed": R√(d log((1 + nL/λ)/(δ/2))) + √λ‖θ_a‖ + τ√Σb², which holds for one arm. "corrected", for all arms at
+    once: R√(d log(1 + nL/(λd)) + 2 log(2|A|/δ)) + √λ‖θ_a‖ + √Σb². As ‖V^{−½}Xᵀb‖ ≤ ‖b‖, τ is not needed.
+    """
+    form = one_of("corrected", "printed")("confidence_radius", "form", form)
+    d, bound = 2 * s * world.arms + 1, context_bound(world, s, delta / 2.0, horizon)
+    if form == "printed":
+        spread = d * math.log((1.0 + rows * bound / ridge) / (delta / 2.0))
+    else:
+        spread = d * math.log(1.0 + rows * bound / (ridge * d)) + 2.0 * math.log(2.0 * world.arms / delta)
+    theta = float(np.linalg.norm(reward_parameters(world, s)[arm]))
+    bias = (tau if form == "printed" else 1.0) * math.sqrt(squared_bias)
+    return float(noise_scale(world)[arm]) * math.sqrt(spread) + math.sqrt(ridge) * theta + bias
+
+
+class RegretBound(NamedTuple):
+    """A bound on regret, term by term; `reason` says why it is infinite, where it is."""
+
+    nonstationarity: float  # what the filter that knows all parameters may lose
+    learning: float  # what learning θ may cost
+    bias: float  # what looking back only s steps may cost
+    start: float  # what the first s random steps may cost
+    trivial: float  # what anyone at all may lose over the horizon, with the same confidence
+    delta: float  # the confidence level that LARL's own radius must have
+    reason: str
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return self.nonstationarity + self.learning + self.bias + self.start
+
+
+def regret_bound(
+    world: LatentAR, s: int, horizon: int, *, delta: float = 0.05, ridge: float = 1.0, form: str = "corrected"
+) -> RegretBound:
+    """Theorem 1 before the trial: what LARL(s, radius="theory", delta=bound.delta) exceeds with probability ≤ δ.
+
+    "printed" has ‖P‖ ≤ σ_z²/(1 − σ_max(Γ)²) in its first term, which is infinite for every k ≥ 2. "corrected" has the
+    P₁₁ of the Riccati equation and a union over steps. Both share the other terms, made explicit by the elliptical
+    potential and by the law of z̃. δ is shared out evenly among 4 events and one more for each arm.
+    """
+    s, horizon = whole(0)("regret_bound", "s", s), whole(1)("regret_bound", "horizon", horizon)
+    delta = number(above=0.0, below=1.0)("regret_bound", "delta", delta)
+    form = one_of("corrected", "printed")("regret_bound", "form", form)
+    beta, steady, part = np.array(world.beta), steady_state(world), delta / (4.0 + world.arms)
+    tail = math.sqrt(2.0 * math.log(2.0 * horizon / part))
+    swing = _swing(world, s, tail)
+    reach = abs(world.stationary_mean) + tail * math.sqrt(world.stationary_var)
+    worst = float(np.ptp(world.mu) + np.ptp(beta) * reach)
+    reason = ""
+    if form == "corrected":
+        moving = horizon * float(np.ptp(beta)) * tail * math.sqrt(float(steady.cov[0, 0]))
+    else:
+        moving, reason = _printed_first_term(world, horizon, delta)
+    return RegretBound(
+        nonstationarity=moving,
+        learning=_learning_term(world, s, horizon, swing, 2.0 * part, ridge),
+        bias=2.0 * float(np.abs(beta).max()) * swing * horizon,
+        start=min(s, horizon) * worst,
+        trivial=horizon * worst,
+        delta=2.0 * part,
+        reason=reason,
+    )
+
+
+def _swing(world: LatentAR, s: int, tail: float) -> float:
+    """A bound on |e₁ᵀ(Γ−ΓKC)^s z̃_t|: its mean and `tail` standard deviations, Var z̃ = S − P."""
+    row, known = bias_row(world, s), world.stationary_cov - steady_state(world).cov
+    return abs(float(row.sum()) * world.stationary_mean) + tail * math.sqrt(max(float(row @ known @ row), 0.0))
+
+
+def _printed_first_term(world: LatentAR, horizon: int, delta: float) -> tuple[float, str]:
+    """8 max‖c_a‖ √(σ_z²/(1 − σ_max(Γ)²)) √(2(k + log(3/δ))) T, or infinity and why."""
+    singular = float(np.linalg.norm(world.system.gamma, 2))
+    if singular >= 1.0:
+        return math.inf, f"σ_max(Γ) = {singular:.3f} ≥ 1, and the bound divides by 1 − σ_max(Γ)²"
+    size = math.sqrt(world.sigma_z**2 / (1.0 - singular**2) * 2.0 * (world.k + math.log(3.0 / delta)))
+    return 8.0 * float(np.abs(world.beta).max()) * size * horizon, ""
+
+
+def _learning_term(world: LatentAR, s: int, horizon: int, swing: float, delta: float, ridge: float) -> float:
+    """2 β_T √(T Σ‖Φ_t‖²), with Σ‖Φ_t‖² ≤ (L/λ)/log(1 + L/λ) · |A|d log(1 + TL/(λd|A|)), the elliptical potential."""
+    d, bound = 2 * s * world.arms + 1, context_bound(world, s, delta / 2.0, horizon) / ridge
+    radius = max(
+        confidence_radius(
+            world, s, horizon, horizon, squared_bias=horizon * (world.beta[arm] * swing) ** 2, tau=math.sqrt(d),
+            arm=arm, delta=delta, ridge=ridge, form="printed",
+        )
+        for arm in range(world.arms)
+    )  # fmt: skip
+    potential = bound / math.log1p(bound) * world.arms * d * math.log1p(horizon * bound / (d * world.arms))
+    return 2.0 * radius * math.sqrt(horizon * potential)

@@ -4,16 +4,17 @@ z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t,  ξ ~ N(0, σ_z²);  r_t(a) = μ
 The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, one_of, whole
-from larl._compile import assign, inline, inner, kernel
+from larl._compile import assign, generic, implement, kernel
 from larl._words import START, WORLD, normal_pair, stream
 
 Floats = NDArray[np.float64]
@@ -76,8 +77,28 @@ class Latent(NamedTuple):
     means: Floats
 
 
-@inner
-def begin(latent: Latent, seed: int, trial: int) -> None:
+@generic
+def begin(latent: Any, seed: int, trial: int) -> None:
+    """Draw what a trial starts from."""
+    raise TypeError("not a world's latent state")
+
+
+@generic
+def advance(latent: Any, key: np.uint64, t: int) -> float:
+    """Move to step t and set `latent.means`. Returns the draw of this step's reward noise, of variance 1.
+
+    One draw serves whichever arm is played: only that arm's noise is ever seen, so the law of the trial is the same
+    as with a draw per arm, and policies that are compared meet the same luck.
+    """
+    raise TypeError("not a world's latent state")
+
+
+@generic
+def react(latent: Any, arm: int) -> None:
+    """Let the world feel which arm was played. Most worlds do not."""
+
+
+def begin_latent(latent: Latent, seed: int, trial: int) -> None:
     """Draw z_0 … z_{k−1} of this trial."""
     key, k = stream(seed, trial, START), latent.first.size
     assign(latent.first, latent.start_mean)
@@ -87,13 +108,8 @@ def begin(latent: Latent, seed: int, trial: int) -> None:
             latent.first[i] += latent.start_factor[i, j] * draw
 
 
-@inline
-def advance(latent: Latent, key: np.uint64, t: int) -> float:
-    """Move to step t: the latent state and the means. Returns the standard normal of this step's reward noise.
-
-    One draw serves whichever arm is played: only that arm's noise is ever seen, so the law of the trial is the same
-    as with a draw per arm, and policies that are compared meet the same luck.
-    """
+def advance_latent(latent: Latent, key: np.uint64, t: int) -> float:
+    """Move z and the means to step t; the noise is standard normal."""
     shock, luck = normal_pair(key, t)
     k = latent.recent.size
     if t < k:
@@ -110,12 +126,21 @@ def advance(latent: Latent, key: np.uint64, t: int) -> float:
     return luck
 
 
+implement(begin, Latent, begin_latent)
+implement(advance, Latent, advance_latent)
+
+
 @kernel
-def _walk(latent: Latent, seed: int, trial: int, t: int) -> float:
-    """Move to step t, drawing the start first where t = 0; returns the standard normal of its reward noise."""
+def _walk(latent: Any, seed: int, trial: int, t: int) -> float:
+    """Move to step t, drawing the start first where t = 0; returns the draw of its reward noise."""
     if t == 0:
         begin(latent, seed, trial)
     return advance(latent, stream(seed, trial, WORLD), t)
+
+
+@kernel
+def _react(latent: Any, arm: int) -> None:
+    react(latent, arm)
 
 
 @kernel
@@ -127,8 +152,23 @@ def _path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
         path[t] = latent.recent[0]
 
 
+class World:
+    """What policies can be compared in: so many arms, and a latent state for kernels."""
+
+    arms: int
+    k: int  # how many first steps the world's start decides; 0 where none
+
+    def latent(self) -> Any:
+        """The world as kernels take it, before a trial begins: a NamedTuple with `means` and `sd` of every arm."""
+        raise TypeError(f"{type(self).__name__} has no latent state: it is not a world")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The world as JSON types."""
+        return {"world": type(self).__name__} | asdict(cast(Any, self))
+
+
 @dataclass(frozen=True)
-class LatentAR:
+class LatentAR(World):
     """The latent AR(k) bandit. `noise="scaled"` (the paper's) gives arm a the sd |β_a|σ_r, `"common"` gives all σ_r."""
 
     gammas: Sequence[float] = checked(numbers())
@@ -158,12 +198,12 @@ class LatentAR:
             raise InvalidValue("LatentAR", "start.mean", self.start.mean, f"{self.k} numbers, one for each lag")
 
     @property
-    def k(self) -> int:
+    def k(self) -> int:  # type: ignore[override]
         """The order of the latent process."""
         return len(self.gammas)
 
     @property
-    def arms(self) -> int:
+    def arms(self) -> int:  # type: ignore[override]
         """The number of arms."""
         return len(self.beta)
 
@@ -237,14 +277,10 @@ class LatentAR:
         """The arm with the largest mean (the lowest such arm) along a path."""
         return np.argmax(self.means(path), axis=-1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The world as JSON types."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], owner: str = "LatentAR") -> "LatentAR":
         """The world that `to_dict` wrote (fields left out take their defaults)."""
-        given = known_fields(cls, values, owner)
+        given = known_fields(cls, {name: value for name, value in values.items() if name != "world"}, owner)
         start = given.get("start")
         if isinstance(start, Mapping):
             kind = JointNormal if "cov" in start else Normal
@@ -255,20 +291,23 @@ class LatentAR:
 class Walk:
     """One trial of a world, step by step: the same path and luck as the engine's trial of that seed and number."""
 
-    def __init__(self, world: LatentAR, seed: int, trial: int) -> None:
+    def __init__(self, world: World, seed: int, trial: int) -> None:
         self._latent, self._seed, self._trial = world.latent(), seed, trial
         self.time = -1
         self.advance()
 
-    def advance(self) -> None:
-        """Go to the next step."""
+    def advance(self, arm: int | None = None) -> None:
+        """Go to the next step, after `arm` was played."""
+        if arm is not None:
+            _react(self._latent, arm)
         self.time += 1
         self._luck = _walk(self._latent, self._seed, self._trial, self.time)
 
     @property
     def z(self) -> float:
-        """The latent state of this step."""
-        return float(self._latent.recent[0])
+        """The latent state of this step, nan in a world that has none."""
+        recent = getattr(getattr(self._latent, "base", self._latent), "recent", (math.nan,))
+        return float(recent[0])
 
     @property
     def means(self) -> Floats:

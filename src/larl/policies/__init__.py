@@ -1,6 +1,6 @@
 """Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
 
-from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, implement, learn, register
+from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, learn, register, tie
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.change_point_thompson import ChangePointThompson
@@ -46,7 +46,7 @@ __all__ = [
     "decide",
     "from_dict",
     "from_json",
-    "implement",
     "learn",
     "register",
+    "tie",
 ]

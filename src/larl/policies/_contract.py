@@ -8,16 +8,15 @@ call `act(state, word)` is resolved by the type of `state`; in the interpreter b
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from numba.extending import overload
 
 from larl._check import InvalidValue, check_fields, known_fields, number, whole
-from larl._compile import INLINE, kernel
+from larl._compile import generic, implement, kernel
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Policy:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> Any:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         """The State before the first step of a trial with `arms` arms."""
         raise TypeError(f"{type(self).__name__} has no init: it is not a policy")
 
@@ -43,45 +42,44 @@ class Policy:
         return json.dumps(self.to_dict())
 
 
-class _Functions(NamedTuple):
-    act: Callable[[Any, np.uint64], int]
-    update: Callable[[Any, int, float], None]
-    reveal: Callable[[Any, Any], None]
-
-
 REGISTRY: dict[str, type[Policy]] = {}
-_FUNCTIONS: dict[type, _Functions] = {}
 P = TypeVar("P", bound=Policy)
 
 
-def _see_nothing(state: Any, means: Any) -> None:
-    """What every policy but the dynamic oracle does with the true means."""
+@generic
+def act(state: Any, word: np.uint64) -> int:
+    """The arm that the policy with this State chooses, given its random word; the State stays as it is."""
+    raise TypeError("not the State of a policy")
 
 
-def implement(
-    state: type,
-    act: Callable[[Any, np.uint64], int],
-    update: Callable[[Any, int, float], None],
-    reveal: Callable[[Any, Any], None] = _see_nothing,
-) -> None:
-    """Tie a State to its functions."""
-    _FUNCTIONS[state] = _Functions(act, update, reveal)
+@generic
+def update(state: Any, arm: int, reward: float) -> None:
+    """Teach the State that `arm` was played and gave `reward`; time advances by one step."""
+    raise TypeError("not the State of a policy")
+
+
+@generic
+def reveal(state: Any, means: Any) -> None:
+    """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
 
 
 def register(
-    state: type,
-    act: Callable[[Any, np.uint64], int],
-    update: Callable[[Any, int, float], None],
-    reveal: Callable[[Any, Any], None] = _see_nothing,
+    state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None]
 ) -> Callable[[type[P]], type[P]]:
     """A decorator that makes a spec known by its class name, and ties its State to its functions."""
 
     def add(spec: type[P]) -> type[P]:
-        implement(state, act, update, reveal)
+        tie(state, act_, update_)
         REGISTRY[spec.__name__] = spec
         return spec
 
     return add
+
+
+def tie(state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None]) -> None:
+    """Tie a State to its functions; a policy with one State is tied by `register`."""
+    implement(act, state, act_)
+    implement(update, state, update_)
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
@@ -96,34 +94,6 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
 def from_json(text: str) -> Policy:
     """The spec that `Policy.to_json` wrote."""
     return from_dict(json.loads(text))
-
-
-def act(state: Any, word: np.uint64) -> int:
-    """The arm that the policy with this State chooses, given its random word; the State stays as it is."""
-    return _FUNCTIONS[type(state)].act(state, word)
-
-
-def update(state: Any, arm: int, reward: float) -> None:
-    """Teach the State that `arm` was played and gave `reward`; time advances by one step."""
-    _FUNCTIONS[type(state)].update(state, arm, reward)
-
-
-def reveal(state: Any, means: Any) -> None:
-    """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
-    _FUNCTIONS[type(state)].reveal(state, means)
-
-
-def _resolve(generic: Callable[..., Any]) -> None:
-    """Let kernels call `generic`, resolved at compile time by the type of its first argument."""
-
-    @overload(generic, jit_options=cast(Any, INLINE), strict=False)
-    def _(state: Any, *_: Any) -> Any:
-        functions = _FUNCTIONS.get(getattr(state, "instance_class", None))  # type: ignore[arg-type]
-        return functions and getattr(functions, generic.__name__)
-
-
-for _generic in (act, update, reveal):
-    _resolve(_generic)
 
 
 @kernel

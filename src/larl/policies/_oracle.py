@@ -8,18 +8,20 @@ from numpy.typing import NDArray
 
 from larl._check import InvalidValue
 from larl._compile import inline
+from larl.world import LatentAR
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 Floats = NDArray[np.float64]
 
 
-def the_world(policy: str, world: "LatentAR | None") -> "LatentAR":
-    """The world an oracle is built from, or a refusal."""
-    if world is None:
-        raise InvalidValue(policy, "world", None, "the world whose parameters it knows")
-    return world
+def the_world(policy: str, world: "World | None") -> LatentAR:
+    """The world an oracle is built from, or a refusal. Of a world with heavy tails, it knows the one without."""
+    known = getattr(world, "filterable", world)
+    if not isinstance(known, LatentAR):
+        raise InvalidValue(policy, "world", world, "a larl.LatentAR, whose parameters it knows")
+    return known
 
 
 @inline

@@ -14,12 +14,13 @@ from larl._check import InvalidValue
 from larl._compile import assign, inner
 from larl._words import pick
 from larl.filter import steady_state, steady_step
-from larl.policies._contract import implement
+from larl.policies._contract import tie
 from larl.policies._lags import Lags, learn, push, score
 from larl.policies._ridge import Floats, Ridge
+from larl.world import LatentAR
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 class TheoryState(NamedTuple):
@@ -87,17 +88,17 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-implement(TheoryState, act, update)
+tie(TheoryState, act, update)
 
 
 def init(
-    ridge: Ridge, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "LatentAR | None"
+    ridge: Ridge, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
 ) -> TheoryState:
     """LARL's State with what the radius needs; refused without the world and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 
-    if world is None or horizon is None:
-        raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' where the world and the horizon are known")
+    if horizon is None or not isinstance(world, LatentAR):
+        raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
     s, steady, arms = lags.cell.size, steady_state(world), world.arms
     predictions = np.full((s + 1, world.k), world.stationary_mean)
     size = np.linalg.norm(reward_parameters(world, s), axis=1)

@@ -13,7 +13,7 @@ from larl.policies._contract import Policy, register
 from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 class ARUCBState(NamedTuple):
@@ -71,7 +71,7 @@ class ARUCB(Policy):
     sigma: float = checked(number(above=0.0), 1.0)
     delta: float | None = checked(optional(number(above=0.0, below=1.0)), None)
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> ARUCBState:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> ARUCBState:
         theory, delta = self.radius == "theory", self.delta or (0.5 / horizon if horizon else None)
         if theory and delta is None:
             raise InvalidValue("ARUCB", "delta", None, "a number between 0 and 1 where no horizon is known")

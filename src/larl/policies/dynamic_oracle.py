@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from larl._compile import assign
-from larl.policies._contract import Policy, register
+from larl._compile import assign, implement
+from larl.policies._contract import Policy, register, reveal
 from larl.policies._oracle import Floats, best_line
 
 
@@ -22,11 +22,14 @@ def update(state: DynamicState, arm: int, reward: float) -> None:
     pass
 
 
-def reveal(state: DynamicState, means: Floats) -> None:
+def see(state: DynamicState, means: Floats) -> None:
     assign(state.means, means)
 
 
-@register(DynamicState, act, update, reveal)
+implement(reveal, DynamicState, see)
+
+
+@register(DynamicState, act, update)
 @dataclass(frozen=True)
 class DynamicOracle(Policy):
     """The best arm of every step: it sees z_t. Regret is measured against it, so its own is zero."""

@@ -8,11 +8,11 @@ import numpy as np
 from larl._check import checked, one_of
 from larl._compile import assign
 from larl.filter import Belief, belief, observe, place, steady_state, steady_step
-from larl.policies._contract import Policy, implement, register
+from larl.policies._contract import Policy, register, tie
 from larl.policies._oracle import Floats, best_line, the_world
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 class ExactState(NamedTuple):
@@ -47,7 +47,7 @@ def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
     assign(state.z, state.next)
 
 
-implement(SteadyFilterState, steady_act, steady_update)
+tie(SteadyFilterState, steady_act, steady_update)
 
 
 @register(ExactState, exact_act, exact_update)
@@ -62,7 +62,7 @@ class KalmanOracle(Policy):
     needs_world: ClassVar[bool] = True
     filter: str = checked(one_of("exact", "steady"), "exact")
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> Any:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         world = the_world("KalmanOracle", world)
         if self.filter == "exact":
             return ExactState(belief(world))

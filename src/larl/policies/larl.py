@@ -16,7 +16,7 @@ from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
 from larl.policies._ridge import Ridge, ridge_init
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 class LARLState(NamedTuple):
@@ -72,7 +72,7 @@ class LARL(Policy):
     def needs_world(self) -> bool:  # type: ignore[override]
         return self.radius == "theory"
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> Any:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         ridge = ridge_init(arms, dimension(self.s, arms), self.ridge)
         lags, time = lags_init(self.s), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":

@@ -12,9 +12,10 @@ from larl._words import normal_pair
 from larl.filter import Belief, belief, condition, observe, place
 from larl.policies._contract import Policy, register
 from larl.policies._oracle import Floats, best_line, the_world
+from larl.world import LatentAR
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 class PredictiveState(NamedTuple):
@@ -48,7 +49,7 @@ def update(state: PredictiveState, arm: int, reward: float) -> None:
     observe(state.belief, arm, reward)
 
 
-def future_information(world: "LatentAR", signal: float) -> Floats:
+def future_information(world: LatentAR, signal: float) -> Floats:
     """Rows h_i with Σ h_i h_iᵀ = Ω, the information on z⃗_t in all rewards after t.
 
     Ω = Γᵀ(J⁻¹ + W)⁻¹Γ with J = Ω + signal·e₁e₁ᵀ, iterated to its fixed point.
@@ -77,7 +78,7 @@ class PredictiveSampling(Policy):
 
     needs_world: ClassVar[bool] = True
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> PredictiveState:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:
         world = the_world("PredictiveSampling", world)
         if world.sigma_r == 0.0:
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")

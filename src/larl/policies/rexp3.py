@@ -11,7 +11,7 @@ from larl.policies._contract import Policy, register
 from larl.policies.exp3 import Exp3State, act, update
 
 if TYPE_CHECKING:
-    from larl.world import LatentAR
+    from larl.world import World
 
 
 @register(Exp3State, act, update)
@@ -32,7 +32,7 @@ class Rexp3(Policy):
         length = (arms * math.log(arms)) ** (1.0 / 3.0) * (horizon / self.variation) ** (2.0 / 3.0)
         return min(math.ceil(length), horizon)
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "LatentAR | None" = None) -> Exp3State:
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Exp3State:
         steps = self.horizon or horizon
         if steps is None:
             raise InvalidValue("Rexp3", "horizon", None, "the number of steps it will be played for")

@@ -1,0 +1,230 @@
+"""Worlds beyond the paper's definition, to see what LARL does where its assumptions fail."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
+from larl._compile import assign, implement
+from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
+from larl.world import Floats, Latent, LatentAR, World, advance, begin, react
+
+
+class TailsState(NamedTuple):
+    base: Latent
+    means: Floats
+    sd: Floats
+    df: float
+
+
+def tails_begin(latent: TailsState, seed: int, trial: int) -> None:
+    begin(latent.base, seed, trial)
+
+
+def tails_advance(latent: TailsState, key: np.uint64, t: int) -> float:
+    advance(latent.base, key, t)
+    assign(latent.means, latent.base.means)
+    # Student's t by the polar method (Bailey 1994), scaled to variance 1.
+    radius = latent.df * ((1.0 - uniform(word(key ^ GOLDEN, 2 * t))) ** (-2.0 / latent.df) - 1.0)
+    angle = 2.0 * math.pi * uniform(word(key ^ GOLDEN, 2 * t + 1))
+    return math.sqrt(radius * (latent.df - 2.0) / latent.df) * math.cos(angle)
+
+
+implement(begin, TailsState, tails_begin)
+implement(advance, TailsState, tails_advance)
+
+
+@dataclass(frozen=True)
+class HeavyTails(World):
+    """A latent AR bandit whose reward noise is Student's t with `df` > 2 degrees of freedom, of the same variance."""
+
+    base: LatentAR
+    df: float = checked(number(above=2.0), 3.0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_base(self)
+
+    @property
+    def arms(self) -> int:  # type: ignore[override]
+        """The number of arms."""
+        return self.base.arms
+
+    @property
+    def k(self) -> int:  # type: ignore[override]
+        """The order of the latent process."""
+        return self.base.k
+
+    @property
+    def filterable(self) -> LatentAR:
+        """The world whose Kalman filter is the best linear one here."""
+        return self.base
+
+    def latent(self) -> TailsState:
+        return TailsState(self.base.latent(), np.zeros(self.arms), self.base.sd, self.df)
+
+
+class BurdenState(NamedTuple):
+    base: Latent
+    means: Floats
+    sd: Floats
+    effect: Floats  # (arms,)
+    push: Floats  # (1,) what the arm played last adds to the next z
+
+
+def burden_begin(latent: BurdenState, seed: int, trial: int) -> None:
+    begin(latent.base, seed, trial)
+
+
+def burden_advance(latent: BurdenState, key: np.uint64, t: int) -> float:
+    luck = advance(latent.base, key, t)
+    if t >= latent.base.recent.size:
+        latent.base.recent[0] += latent.push[0]
+    for arm in range(latent.means.size):
+        latent.means[arm] = latent.base.mu[arm] + latent.base.beta[arm] * latent.base.recent[0]
+    return luck
+
+
+def burden_react(latent: BurdenState, arm: int) -> None:
+    latent.push[0] = latent.effect[arm]
+
+
+implement(begin, BurdenState, burden_begin)
+implement(advance, BurdenState, burden_advance)
+implement(react, BurdenState, burden_react)
+
+
+@dataclass(frozen=True)
+class Burden(World):
+    """A latent AR bandit whose state feels the actions: arm a adds effect_a to the next z (a prompt that tires).
+
+    Regret is against the best arm at the state that the policy's own actions led to.
+    """
+
+    base: LatentAR
+    effect: Sequence[float] = checked(numbers(2))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_base(self)
+        if len(self.effect) != self.base.arms:
+            raise InvalidValue("Burden", "effect", self.effect, f"{self.base.arms} numbers, one for each arm")
+
+    @property
+    def arms(self) -> int:  # type: ignore[override]
+        """The number of arms."""
+        return self.base.arms
+
+    @property
+    def k(self) -> int:  # type: ignore[override]
+        """The order of the latent process."""
+        return self.base.k
+
+    def latent(self) -> BurdenState:
+        return BurdenState(self.base.latent(), np.zeros(self.arms), self.base.sd, np.array(self.effect), np.zeros(1))
+
+
+def _check_base(world: Any) -> None:
+    if not isinstance(world.base, LatentAR):
+        raise InvalidValue(type(world).__name__, "base", world.base, "a larl.LatentAR")
+
+
+class ChangeState(NamedTuple):
+    means: Floats
+    sd: Floats
+    hazard: float
+    spread: float
+
+
+def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
+    key = stream(seed, trial, START)
+    for arm in range(latent.means.size):
+        draw, _ = normal_pair(key, arm)
+        latent.means[arm] = latent.spread * draw
+
+
+def change_advance(latent: ChangeState, key: np.uint64, t: int) -> float:
+    chance = word(key ^ GOLDEN, t)
+    if t > 0 and uniform(chance) < latent.hazard:
+        for arm in range(latent.means.size):
+            draw, _ = normal_pair(chance, arm)
+            latent.means[arm] = latent.spread * draw
+    _, luck = normal_pair(key, t)
+    return luck
+
+
+implement(begin, ChangeState, change_begin)
+implement(advance, ChangeState, change_advance)
+
+
+@dataclass(frozen=True)
+class ChangePoints(World):
+    """Means that stand still and now and then, with probability `hazard` a step, are all drawn anew: N(0, spread²)."""
+
+    arms: int = checked(whole(2), 2)
+    hazard: float = checked(number(0.0, 1.0), 0.02)
+    spread: float = checked(number(0.0), 1.0)
+    sigma_r: float = checked(number(0.0), 1.0)
+    k = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def latent(self) -> ChangeState:
+        return ChangeState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), self.hazard, self.spread)
+
+
+class SeasonState(NamedTuple):
+    means: Floats
+    sd: Floats
+    mu: Floats
+    amplitude: Floats
+    phase: Floats
+    period: float
+
+
+def season_begin(latent: SeasonState, seed: int, trial: int) -> None:
+    pass
+
+
+def season_advance(latent: SeasonState, key: np.uint64, t: int) -> float:
+    for arm in range(latent.means.size):
+        angle = 2.0 * math.pi * t / latent.period + latent.phase[arm]
+        latent.means[arm] = latent.mu[arm] + latent.amplitude[arm] * math.sin(angle)
+    _, luck = normal_pair(key, t)
+    return luck
+
+
+implement(begin, SeasonState, season_begin)
+implement(advance, SeasonState, season_advance)
+
+
+@dataclass(frozen=True)
+class Seasonal(World):
+    """Means that swing: μ_a + amplitude_a · sin(2πt/period + phase_a), and noise of sd σ_r."""
+
+    mu: Sequence[float] = checked(numbers(2))
+    amplitude: Sequence[float] = checked(numbers(2))
+    phase: Sequence[float] = checked(numbers(2))
+    period: float = checked(number(above=0.0), 50.0)
+    sigma_r: float = checked(number(0.0), 1.0)
+    k = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("amplitude", "phase"):
+            if len(getattr(self, name)) != len(self.mu):
+                accepted = f"{len(self.mu)} numbers, one for each arm of mu"
+                raise InvalidValue("Seasonal", name, getattr(self, name), accepted)
+
+    @property
+    def arms(self) -> int:  # type: ignore[override]
+        """The number of arms."""
+        return len(self.mu)
+
+    def latent(self) -> SeasonState:
+        vectors = (np.array(self.mu), np.array(self.amplitude), np.array(self.phase))
+        return SeasonState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), *vectors, self.period)
