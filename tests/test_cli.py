@@ -59,13 +59,11 @@ def test_summary_studies_work_too(study, tmp_path):
 
 
 def test_paper_in_brief(tmp_path):
-    done = run("paper", "--trials", 4, "--out", tmp_path)
+    done = run("paper", "--quick", "--trials", 4, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    result = larl.load(tmp_path / "result.nc")
-    assert result.worlds == ["k = 1", "k = 5", "k = 10"]
-    assert result.regret.sizes["time"] == 200
-    for name in ("LARL (BIC)", "Stationary", "AR UCB", "SW UCB", "Rexp3"):
-        assert name in done.stdout
+    assert (tmp_path / "report.html").exists()
+    assert "less regret than each baseline at k = 10" in done.stdout
+    assert "report.html" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_control_c_stops_cleanly_with_130(study, tmp_path):
     assert process.returncode == 130
     assert "stopped" in rest
     assert "Traceback" not in rest
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_help_and_version():

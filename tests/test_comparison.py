@@ -9,6 +9,7 @@ import pytest
 import larl
 from larl import worlds
 from larl._moments import LEVELS, fold, moments_init, quantiles, variance
+from larl.variants import ChangePoints
 from tests.conftest import SPECS, THREE_ARMS
 
 
@@ -117,6 +118,8 @@ FINE = {"policies": {"it": larl.UCB()}, "world": THREE_ARMS, "horizon": 5, "tria
         ({"policies": {1: larl.UCB()}}, "policies name = 1"),
         ({"world": "paper"}, r"world['world'] = 'paper'"),
         ({"world": {}}, "world = {}"),
+        ({"horizon": 2**70}, "horizon = "),
+        ({"world": ChangePoints(arms=40_000)}, "at most 32,767 arms"),
     ],
 )
 def test_refused_with_field_and_value(change, words):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_live_is_batched_bit_for_bit(spec):
         for t in range(HORIZON):
             if isinstance(spec, larl.DynamicOracle):
                 state.means[:] = walk.means
-            arm = decide(state, int(policy_word(SEED, trial, t)))
+            arm = decide(state, walk.word)
             reward = walk.reward(arm)
             assert arm == batched.arm[0, trial, t]
             assert reward == batched.reward[0, trial, t].item()
@@ -103,6 +104,13 @@ def test_specs_survive_json(spec):
     assert hash(from_json(spec.to_json())) == hash(spec)
 
 
+def test_a_refusal_survives_pickling():
+    with pytest.raises(larl.InvalidValue) as refusal:
+        larl.LARL(-1)
+    again = pickle.loads(pickle.dumps(refusal.value))
+    assert (str(again), again.name, again.value) == (str(refusal.value), "s", -1)
+
+
 def test_specs_say_what_is_wrong():
     cases = [
         (lambda: larl.LARL(-1), "LARL: s = -1 is not usable; accepted: a whole number ≥ 0"),
@@ -113,6 +121,9 @@ def test_specs_say_what_is_wrong():
         (lambda: larl.LARLBIC(10), "explore = 10 is not usable; accepted: a whole number ≥ s_max + 2 = 17"),
         (lambda: larl.Rexp3(1.0).init(2), "Rexp3: horizon = None"),
         (lambda: larl.KalmanOracle().init(2), "KalmanOracle: world = None"),
+        (lambda: larl.KalmanOracle().init(2, world=THREE_ARMS), "KalmanOracle: arms = 2 is not usable; accepted: 3"),
+        (lambda: larl.LARL(1, radius="theory").init(2, horizon=9, world=THREE_ARMS), "LARL: arms = 2"),
+        (lambda: from_json("[1]"), "JSON = [1]"),
         (lambda: larl.LARL(1, radius="theory").init(2), "LARL: radius = 'theory'"),
         (lambda: from_dict({"policy": "Larl", "s": 1}), "policy = 'Larl' is not usable; accepted: AR2, ARUCB"),
         (lambda: from_dict({"policy": "LARL"}), "LARL: s = None is not usable; accepted: a value"),
@@ -145,7 +156,7 @@ def test_relabelling_the_arms_permutes_the_choices(spec):
     # The same history under two labellings. Left out are policies that chance or the order of arms decides.
     order = [2, 0, 1]  # new label → old label
     values = THREE_ARMS.to_dict()
-    turned = larl.LatentAR(**values | {name: [values[name][old] for old in order] for name in ("beta", "mu")})
+    turned = larl.LatentAR.from_dict(values | {name: [values[name][old] for old in order] for name in ("beta", "mu")})
     state, other, rng = fresh(spec), fresh(spec, turned), np.random.default_rng(4)
     compared = 0
     for t in range(HORIZON):

@@ -17,7 +17,9 @@ def random_world(seed: int, noise: str = "scaled", start: object = "stationary")
     k, arms = int(rng.integers(1, 5)), int(rng.integers(2, 5))
     base = worlds.random(k, arms, seed, radius=float(rng.uniform(0.2, 0.97)))
     values = base.to_dict() | {"noise": noise, "start": start, "gamma0": float(rng.normal())}
-    return larl.LatentAR(**values | {"sigma_z": float(rng.uniform(0.2, 2)), "sigma_r": float(rng.uniform(0.2, 2))})
+    return larl.LatentAR.from_dict(
+        values | {"sigma_z": float(rng.uniform(0.2, 2)), "sigma_r": float(rng.uniform(0.2, 2))}
+    )
 
 
 def play(world: larl.LatentAR, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -137,6 +139,20 @@ def test_without_reward_noise_only_the_last_shock_is_unknown():
     _, variances = filter_path(world, arms, world.means(path)[np.arange(20), arms])
     assert variances[-1] == pytest.approx(1.5**2)
     assert steady_state(world).cov[0, 0] == 1.5**2
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e-4, 1.0, 1e6])
+def test_the_steady_state_has_no_units(scale):
+    world = larl.LatentAR(gammas=worlds.paper(5).gammas, beta=(-1, 1), mu=(0, 0))
+    scaled = larl.LatentAR(gammas=world.gammas, beta=(-1, 1), mu=(0, 0), sigma_z=scale, sigma_r=scale)
+    assert np.allclose(steady_state(scaled).cov, scale**2 * steady_state(world).cov, rtol=1e-9, atol=0)
+
+
+def test_the_steady_state_where_the_solver_gives_up():
+    world = larl.LatentAR(gammas=(1.98, -0.9801), beta=(-1, 1), mu=(0, 0), sigma_r=300.0)
+    steady, system = steady_state(world), world.system
+    updated = steady.cov - np.outer(steady.cov[:, 0], steady.cov[0]) / (steady.cov[0, 0] + 300.0**2)
+    assert np.allclose(steady.cov, system.gamma @ updated @ system.gamma.T + system.noise, rtol=1e-9)
 
 
 def test_no_steady_state_where_arms_differ_in_precision():

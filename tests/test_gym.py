@@ -46,7 +46,12 @@ def test_unseeded_episodes_differ():
 def test_bad_settings_and_actions_are_refused():
     with pytest.raises(larl.InvalidValue, match="horizon = 0"):
         gymnasium.make("larl/LatentAR-v0", horizon=0)
+    with pytest.raises(larl.InvalidValue, match="world = 'x'"):
+        larl.gym.LatentAREnv("x")
     env = larl.gym.LatentAREnv(THREE_ARMS)
-    env.reset(seed=0)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+    env.reset(seed=2**63)
+    env.step(np.array(1))
     with pytest.raises(larl.InvalidValue, match="action = 3"):
         env.step(3)

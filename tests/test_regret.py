@@ -58,7 +58,7 @@ def test_random_costs_what_the_normal_law_says(k):
 @pytest.mark.parametrize(("k", "known"), [(1, 0.2794), (5, 0.4705), (10, 0.5928)])
 def test_the_informed_pay_the_floor(k, known):
     # Two arms ±z in steady state: per step 2√S(1 − ρ)/√(2π) with ρ = √(1 − P₁₁/S).
-    world = larl.LatentAR(**worlds.paper(k).to_dict() | {"start": "stationary"})
+    world = larl.LatentAR.from_dict(worlds.paper(k).to_dict() | {"start": "stationary"})
     variance, error = world.stationary_var, steady_state(world).cov[0, 0]
     floor = 2 * np.sqrt(variance) * (1 - np.sqrt(1 - error / variance)) / np.sqrt(2 * np.pi)
     assert floor == pytest.approx(known, abs=5e-5)

@@ -139,6 +139,30 @@ def test_joined_results():
     assert both.total("k").shape == (2, 1, 3)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"seed": 1}, "seed"), ({"trials": 4}, "trials"), ({"keep": "summary"}, "keep"), ({"horizon": 21}, "times")],
+)
+def test_results_that_do_not_fit_are_not_joined(change, words):
+    options = {"horizon": 20, "trials": 3}
+    one = larl.compare({"it": larl.UCB()}, {"a": worlds.paper(1)}, **options)
+    other = larl.compare({"it": larl.UCB()}, {"b": worlds.paper(5)}, **options | change)
+    with pytest.raises(larl.InvalidValue, match=f"join: {words}"):
+        join([one, other])
+    with pytest.raises(larl.InvalidValue, match="worlds of different names"):
+        join([one, one])
+
+
+def test_odd_names_are_shown_as_written(tmp_path):
+    odd = {r"$\alpha_{$": larl.UCB(), "_hidden": larl.Random(), "[bold]x[/y]": larl.RoundRobin()}
+    result = larl.compare(odd, {"w [/x]": worlds.paper(1)}, horizon=1, trials=1)
+    figure = result.plot_regret()
+    figure.savefig(tmp_path / "odd.png")
+    result.plot_wins().savefig(tmp_path / "wins.png")
+    assert len(figure.legends[0].get_texts()) == 3
+    assert larl.load(result.save(tmp_path / "odd.nc")).policies == list(odd)
+
+
 def test_figures_show_every_policy_and_world():
     places = {"one": worlds.paper(1), "two": worlds.paper(5)}
     both = larl.compare(POLICIES, places, horizon=30, trials=6)

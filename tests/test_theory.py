@@ -84,7 +84,7 @@ def test_noise_scale_is_the_scatter_around_the_prediction():
 
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(3.0, 10.0)])
 def test_contexts_stay_within_their_bound(start):
-    world = larl.LatentAR(**THREE_ARMS.to_dict() | {"start": start})
+    world = larl.LatentAR.from_dict(THREE_ARMS.to_dict() | {"start": start})
     s, delta, horizon, runs = 3, 0.2, 50, 400
     bound, beyond = context_bound(world, s, delta, horizon), 0
     for run in range(runs):

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from larl.comparison import compare as compare
     from larl.policies import *  # noqa: F403
     from larl.result import Result as Result
+    from larl.result import join as join
     from larl.result import load as load
     from larl.world import JointNormal as JointNormal
     from larl.world import LatentAR as LatentAR
     from larl.world import Normal as Normal
+    from larl.world import Walk as Walk
 
 __version__ = "0.1.0"
 
@@ -26,17 +28,22 @@ _HOMES = {
     "LatentAR": "world",
     "Normal": "world",
     "Result": "result",
+    "Walk": "world",
     "compare": "comparison",
+    "decide": "policies",
+    "join": "result",
+    "learn": "policies",
     "load": "result",
 }
 _MODULES = (
     "comparison",
     "engine",
     "filter",
-    "gym",
+    "paper",
     "plots",
     "policies",
     "result",
+    "study",
     "theory",
     "variants",
     "world",

@@ -15,7 +15,11 @@ class InvalidValue(ValueError):
         super().__init__(f"{owner}: {name} = {value!r} is not usable; accepted: {accepted}")
         self.owner, self.name, self.value, self.accepted = owner, name, value, accepted
 
+    def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
+        return type(self), (self.owner, self.name, self.value, self.accepted)
 
+
+LARGEST = 1e150  # the square of a larger number is not finite
 Check = Callable[[str, str, Any], Any]
 
 
@@ -39,7 +43,12 @@ def number(
 
     def check(owner: str, name: str, value: Any) -> float:
         fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
+        if (
+            not fits
+            or abs(value) > LARGEST
+            or not math.isfinite(value)
+            or not (low <= value <= high and above < value < below)
+        ):
             raise InvalidValue(owner, name, value, _range(low, high, above, below))
         return float(value)
 
@@ -72,7 +81,7 @@ def numbers(least: int = 1) -> Check:
 
     def check(owner: str, name: str, value: Any) -> tuple[float, ...]:
         accepted = f"a sequence of {least} or more finite numbers"
-        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
             raise InvalidValue(owner, name, value, accepted)
         single = number()
         result = tuple(single(owner, f"{name}[{i}]", item) for i, item in enumerate(value))

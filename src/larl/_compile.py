@@ -76,6 +76,19 @@ def kernel(function: F) -> F:
     return _compile(function, OPTIONS)
 
 
+def entry(function: F) -> F:
+    """`function` compiled, for States of any origin: from outside the package, where a source may change without the
+    digest knowing, its machine code is not kept."""
+    cached, fresh = _compile(function, OPTIONS), numba.njit(**OPTIONS)(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        ours = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
+        return (cached if ours else fresh)(*arguments)
+
+    return cast(F, call)
+
+
 def inner(function: F) -> F:
     """`function` compiled, to be called by kernels alone."""
     return _compile(function, INNER)
@@ -115,8 +128,11 @@ def generic(default: F) -> F:
 
 
 def implement(function: Callable[..., Any], state: type, implementation: Callable[..., Any]) -> None:
-    """What a generic function does for States of one type."""
-    function.__dict__["table"][state] = implementation
+    """What a generic function does for States of one type. It cannot be changed afterwards: kernels may be compiled."""
+    if function.__dict__["table"].setdefault(state, implementation) is not implementation:
+        raise TypeError(
+            f"{state.__name__} is tied to another {function.__name__} already; give the policy its own State"
+        )
 
 
 @inline

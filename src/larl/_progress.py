@@ -14,6 +14,7 @@ class Progress:
     def __init__(self, total: int, shown: bool | None) -> None:
         terminal = sys.stderr.isatty()
         self._total, self._done, self._label = total, 0, ""
+        self.title = ""  # what the labels that follow belong to
         self._lines = bool(shown) and not terminal
         self._speak_at = time.monotonic() + FIRST_LINE
         self._bar = self._make_bar() if terminal and shown is not False else None
@@ -22,7 +23,12 @@ class Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
         bar = Progress(*columns, console=Console(stderr=True), transient=True)
         bar.add_task("", total=self._total)
         return bar
@@ -40,7 +46,7 @@ class Progress:
 
     def begin(self, label: str) -> None:
         """Say what is being run now."""
-        self._label = label
+        self._label = f"{self.title} · {label}" if self.title else label
         self.advance(0)
 
     def advance(self, steps: int) -> None:

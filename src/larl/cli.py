@@ -35,6 +35,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code, line = 2, f"error: {error}"
         except OSError as error:
             code, line = 1, f"error: {error}"
+        except MemoryError as error:
+            code, line = 1, f"error: not enough memory ({error}); fewer trials, or keep = 'summary', need less"
         except KeyboardInterrupt:
             code, line = 130, "stopped; nothing was left half-written"
         else:
@@ -63,15 +65,28 @@ def _root(
 @app.command()
 @guarded
 def paper(
-    out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results/paper"),
+    out: Annotated[Path, typer.Option(help="Folder for the report, figures and data.")] = Path("results/paper"),
     trials: Annotated[int, typer.Option(min=2, help="Trials of each policy in each world (the paper: 100).")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 100 trials: a look in seconds.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also sub-linear regret and robustness.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Run the paper's comparison of LARL with its baselines (k = 1, 5, 10; 200 steps) and draw its two figures."""
-    from larl.paper import first_comparison
+    """Reproduce the paper: experiments, claims with verdicts, report.html.
 
-    _write(first_comparison(trials, seed, threads=threads, progress=True), out, skip="k")
+    Stopped, it keeps what was finished; the same command goes on from there.
+    """
+    from larl.paper import Scope, reproduce
+
+    out.mkdir(parents=True, exist_ok=True)
+    scope = Scope(trials=trials, seed=seed, everything=everything)
+    flags = f"{' --all' if everything else ''}{' --quick' if quick else ''}"
+    command = f"larl paper{flags} --trials {trials} --seed {seed}"
+    verdicts = reproduce(out, scope.quick() if quick else scope, threads=threads, command=command)
+    width = max(len(claim.verdict) for claim in verdicts)
+    for claim in verdicts:
+        print(f"{claim.verdict:{width}}  {claim.claim}")
+    print(f"\nwritten: {out / 'report.html'}, with figures, data, claims.json and reproduction.md beside it")
 
 
 @app.command()
@@ -84,7 +99,9 @@ def compare(
     """Compare the policies of a study in its worlds."""
     from larl.study import read_study
 
-    _write(read_study(study).run(threads=threads, progress=True), out, skip=0)
+    wanted = read_study(study)
+    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
+    _write(wanted.run(threads=threads, progress=True), out)
 
 
 @app.command()
@@ -109,37 +126,37 @@ def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of
         print(f"  {field.name}: {getattr(field.type, '__name__', field.type)}, {default}")
 
 
-def _write(result: "Result", out: Path, skip: int | str) -> None:
+def _write(result: "Result", out: Path) -> None:
     """Figures, data and table into a folder; the table on the screen too."""
     from larl._files import write_whole
 
-    if result.data.attrs["keep"] == "summary":
-        skip = 0
-    figures = {"regret": result.plot_regret(skip=skip), "wins": result.plot_wins(skip=skip)}
-    written = [result.save(out / "result.nc"), write_whole(out / "summary.csv", result.summary(skip).to_csv)]
+    figures = {"regret": result.plot_regret(), "wins": result.plot_wins()}
+    written = [result.save(out / "result.nc"), write_whole(out / "summary.csv", result.summary().to_csv)]
     for name, figure in figures.items():
         written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
-    _show(result, skip)
+    _show(result)
     print("\nwritten: " + ", ".join(str(path) for path in written))
 
 
-def _show(result: "Result", skip: int | str) -> None:
+def _show(result: "Result") -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("policy", *("mean", "± se", "sd", "95% of mean", "wins"), box=None, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
-    summary = result.summary(skip)
+    summary = result.summary()
     for world in result.worlds or [""]:
         if world:
-            table.add_row(f"[bold]{world}[/bold]")
+            table.add_row(Text(world, style="bold"))
         for name, row in (summary.loc[world] if world else summary).iterrows():
             wins = f"{100 * row['wins']:.0f}%" if "wins" in row else ""
             interval = f"{row['low']:.1f} – {row['high']:.1f}"
-            table.add_row(f"  {name}", f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins)
-    trials, counted = result.data.sizes["trial"], "" if skip == 0 else ", the first k steps not counted"
-    print(f"total regret over {trials:,} trials{counted}; wins: share of duels won against the others\n")
+            table.add_row(
+                Text(f"  {name}"), f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins
+            )
+    print(f"total regret over {result.data.sizes['trial']:,} trials; wins: share of duels won against the others\n")
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 

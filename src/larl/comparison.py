@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Variables = dict[str, tuple[tuple[str, ...], Any]]
 POINTS = 500  # times at which keep="summary" looks, at most
 SEED_MAX = 2**63 - 1
+MOST_ARMS = 2**15 - 1  # arms are kept as 16-bit numbers
+MOST = 2**40  # steps or trials: a typing error, not a study
 
 
 def compare(
@@ -31,17 +33,17 @@ def compare(
     keep: str = "all",
     threads: int | None = None,
     block: int | None = None,
-    progress: bool | None = None,
+    progress: "bool | Progress | None" = None,
 ) -> "Result":
     """Play every policy in every world on the same luck and record its regret.
 
     `keep="all"` keeps regret, arm and reward of every step; `keep="summary"` keeps each trial's total and, over time,
     mean, variance and quantiles of cumulative regret, in memory that does not grow with the horizon. `threads` (all
     cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else. `progress`:
-    a bar on the terminal if None, always if True, never if False.
+    a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons share.
     """
     worlds = dict(world) if isinstance(world, Mapping) else {"world": world}
-    horizon, trials = whole(1)("compare", "horizon", horizon), whole(1)("compare", "trials", trials)
+    horizon, trials = whole(1, MOST)("compare", "horizon", horizon), whole(1, MOST)("compare", "trials", trials)
     seed, keep = whole(0, SEED_MAX)("compare", "seed", seed), one_of("all", "summary")("compare", "keep", keep)
     threads = optional(whole(1))("compare", "threads", threads) or default_threads()
     block = optional(whole(1))("compare", "block", block)
@@ -51,11 +53,18 @@ def compare(
         [Job(place, spec, horizon, trials, seed, threads, block) for spec in policies.values()]
         for place in worlds.values()
     ]
+    for name, place in worlds.items():
+        if place.arms > MOST_ARMS:
+            raise InvalidValue("compare", f"arms of world {name!r}", place.arms, f"at most {MOST_ARMS:,} arms")
     for job in (job for row in jobs for job in row):
         job.state()  # what cannot be built is refused before anything runs
     labels = [[f"{place} · {name}" if len(worlds) > 1 else name for name in policies] for place in worlds]
-    with Progress(len(worlds) * len(policies) * trials * horizon, progress) as bar:
-        variables, times = (_keep_all if keep == "all" else _keep_summary)(jobs, labels, bar)
+    keeper = _keep_all if keep == "all" else _keep_summary
+    if isinstance(progress, Progress):
+        variables, times = keeper(jobs, labels, progress)
+    else:
+        with Progress(len(worlds) * len(policies) * trials * horizon, progress) as bar:
+            variables, times = keeper(jobs, labels, bar)
     return _labelled(variables, times, policies, world, {"seed": str(seed), "keep": keep})
 
 

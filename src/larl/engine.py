@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import OPTIONS, copy_fields, inner, kernel
+from larl._compile import INNER, copy_fields, entry
 from larl._words import POLICY, WORLD, stream, word
 from larl.policies._contract import Policy, act, reveal, update
 from larl.world import World, advance, begin, react
@@ -34,7 +34,7 @@ class Trace(NamedTuple):
     reward: Floats
 
 
-@inner
+@numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
 def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
     noise, words = stream(seed, trial, WORLD), stream(seed, trial, POLICY)
@@ -42,6 +42,8 @@ def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Tr
         luck = advance(latent, noise, first + i)
         reveal(state, latent.means)
         arm = act(state, word(words, first + i))
+        if not 0 <= arm < latent.means.size:
+            raise ValueError("a policy chose an arm that does not exist")
         best = latent.means[0]
         for other in range(1, latent.means.size):
             best = max(best, latent.means[other])
@@ -52,6 +54,7 @@ def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Tr
         react(latent, arm)
 
 
+@entry
 def _play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> None:
     """Trials first, first + 1, …: one a row of the trace."""
     for row in range(trace.regret.shape[0]):
@@ -60,6 +63,7 @@ def _play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> N
         _steps(latent, state, seed, first + row, 0, Trace(trace.regret[row], trace.arm[row], trace.reward[row]))
 
 
+@entry
 def _play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
     """Trials first, first + 1, …: into row i, the regret of steps 0 … times[j] of trial first + i, for every j."""
     longest, before = 0, -1
@@ -77,16 +81,6 @@ def _play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
-
-
-_CACHED = {function: kernel(function) for function in (_play_all, _play_sums)}
-_UNCACHED = {function: numba.njit(**OPTIONS)(function) for function in (_play_all, _play_sums)}
-
-
-def _compiled(function: Callable[..., None], state: Any) -> Callable[..., None]:
-    """The kernel for this State. A policy from outside the package may change without the cache knowing: not cached."""
-    ours = type(state).__module__.partition(".")[0] == "larl"
-    return (_CACHED if ours else _UNCACHED)[function]
 
 
 class Job(NamedTuple):
@@ -136,11 +130,10 @@ def in_order(work: Callable[[range], T], job: Job) -> Iterator[tuple[range, T]]:
 def play(job: Job, trace: Trace, report: Callable[[int], None]) -> None:
     """Every step of every trial, into `trace`. `report` is told how many more trials are done."""
     latent, state = job.world.latent(), job.state()
-    run = _compiled(_play_all, state)
 
     def work(block: range) -> None:
         rows = slice(block.start, block.stop)
-        run(latent, state, job.seed, block.start, Trace(trace.regret[rows], trace.arm[rows], trace.reward[rows]))
+        _play_all(latent, state, job.seed, block.start, Trace(trace.regret[rows], trace.arm[rows], trace.reward[rows]))
 
     for block, _ in in_order(work, job):
         report(len(block))
@@ -149,11 +142,10 @@ def play(job: Job, trace: Trace, report: Callable[[int], None]) -> None:
 def cumulative(job: Job, times: NDArray[np.int64]) -> Iterator[Floats]:
     """Blocks, in order, of regret summed up to each of `times`: shape (trials of the block, times)."""
     latent, state = job.world.latent(), job.state()
-    run = _compiled(_play_sums, state)
 
     def work(block: range) -> Floats:
         sums = np.empty((len(block), times.size))
-        run(latent, state, job.seed, block.start, times, sums)
+        _play_sums(latent, state, job.seed, block.start, times, sums)
         return sums
 
     for _, sums in in_order(work, job):

@@ -3,6 +3,7 @@
 Everything is about predictions: `mean` and `cov` are those of the latent state given the rewards *before* it.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -137,15 +138,40 @@ def measurement_variance(world: LatentAR) -> float:
     raise InvalidValue("steady_state", "world", world, accepted)
 
 
+def _riccati(gamma: Floats, variance: float) -> Floats:
+    """P for a latent shock of variance 1: scipy's solution, or the recursion's limit where that fails or is off."""
+    from scipy.linalg import solve_discrete_are
+
+    unit = np.eye(len(gamma))[0]
+    noise = np.outer(unit, unit)
+
+    def step(cov: Floats) -> Floats:
+        seen = cov[:, 0]
+        following: Floats = gamma @ (cov - np.outer(seen, seen) / (cov[0, 0] + variance)) @ gamma.T + noise
+        return following
+
+    try:
+        cov = np.asarray(solve_discrete_are(gamma.T, unit[:, None], noise, np.array([[variance]])))
+        if np.allclose(cov, step(cov), rtol=1e-8, atol=1e-10 * np.abs(cov).max()):
+            return (cov + cov.T) / 2.0
+    except (ValueError, np.linalg.LinAlgError):
+        pass
+    cov = noise
+    for _ in range(1_000_000):
+        before, cov = cov, step(cov)
+        if np.allclose(before, cov, rtol=1e-13, atol=0.0):
+            break
+    return cov
+
+
+@lru_cache(maxsize=256)
 def steady_state(world: LatentAR) -> SteadyState:
     """The steady-state filter: P = ΓPΓᵀ + W − ΓPCᵀ(CPCᵀ + V)⁻¹CPΓᵀ (App. C), with γ₀ where the paper drops it."""
     system, variance, unit = world.system, measurement_variance(world), np.eye(world.k)[0]
     if world.sigma_z == 0.0 or variance == 0.0:
         cov = system.noise  # nothing moves, or every z_t is seen without noise: only the last shock is unknown
     else:
-        from scipy.linalg import solve_discrete_are
-
-        cov = solve_discrete_are(system.gamma.T, unit[:, None], system.noise, np.array([[variance]]))
+        cov = world.sigma_z**2 * _riccati(system.gamma, variance / world.sigma_z**2)
     scale = cov[0, 0] + variance
     gain = cov[:, 0] / scale if scale > 0.0 else np.zeros(world.k)
     push = system.gamma @ gain

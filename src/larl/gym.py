@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from larl._check import optional, whole
+from larl._check import InvalidValue, optional, whole
 from larl.world import Walk, World
 from larl.worlds import paper
 
@@ -27,7 +27,9 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
     metadata = {"render_modes": []}  # noqa: RUF012
 
     def __init__(self, world: World | None = None, horizon: int | None = None, render_mode: str | None = None) -> None:
-        self.world = world or paper(1)
+        self.world = paper(1) if world is None else world
+        if not isinstance(self.world, World):
+            raise InvalidValue("LatentAREnv", "world", world, "a larl.LatentAR or another world")
         self.horizon = optional(whole(1))("LatentAREnv", "horizon", horizon)
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(self.world.arms)
@@ -42,7 +44,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
-            self._seed, self._episode = seed, -1
+            self._seed, self._episode = seed % 2**63, -1
         elif self._episode < 0:
             self._seed = int(self.np_random.integers(2**62))
         self._episode += 1
@@ -58,7 +60,9 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         }
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        arm = whole(0, self.world.arms - 1)("step", "action", action)
+        if self._episode < 0:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        arm = whole(0, self.world.arms - 1)("step", "action", np.asarray(action).item())
         info = self._info()
         info["regret"] = float(info["mean_rewards"].max() - info["mean_rewards"][arm])
         reward = self._walk.reward(arm)

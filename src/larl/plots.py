@@ -1,5 +1,6 @@
 """Figures of a Result. The only module that draws."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +19,29 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES = ("-", "--", "-.", ":")
 
 
-def plot_regret(result: "Result", *, band: str = "sd", skip: int | str = 0, width: float | None = None) -> Figure:
-    """Mean cumulative regret over time, one panel a world. `band`: "sd" (the paper's), "quartiles", "se" or "none"."""
+def plot_regret(
+    result: "Result", *, band: str = "sd", skip: int | str = 0, width: float | None = None,
+    floors: Mapping[str, float] | None = None, palette: Sequence[str] = (),
+) -> Figure:  # fmt: skip
+    """Mean cumulative regret over time, one panel a world. `band`: "sd" (the paper's), "quartiles", "se" or "none".
+
+    `floors` gives a world's least possible regret a step in the long run, drawn as a dotted line. Policies in
+    `palette` have the colour of their place there, so that figures agree.
+    """
     band = one_of("sd", "quartiles", "se", "none")("plot_regret", "band", band)
     panels = result.worlds or [""]
     figure = Figure(figsize=(width or 2.2 + 2.9 * len(panels), 3.4), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    curves = result.curves(skip)
+    curves = result.curves(skip).merge(result.quartiles(skip)) if band == "quartiles" else result.curves(skip)
     for axis, name in zip(axes, panels, strict=True):
-        _curves(axis, result, curves.sel(world=name) if name else curves, band)
-        axis.set_title(name, fontsize=10)
+        _curves(axis, result, curves.sel(world=name) if name else curves, band, list(palette) or result.policies)
+        if floors and name in floors:
+            first = int(result.data["k"].sel(world=name)) if skip == "k" else int(skip)
+            time = np.arange(first, int(curves["time"][-1]) + 1)
+            axis.plot(
+                time + 1, floors[name] * (time - first), color="0.35", linestyle=":", linewidth=1.2, label="floor"
+            )
+        axis.set_title(_plain(name), fontsize=10)
     axes[0].set_ylabel("cumulative regret")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
@@ -38,16 +52,17 @@ def plot_regret(result: "Result", *, band: str = "sd", skip: int | str = 0, widt
     return figure
 
 
-def _curves(axis: "Axes", result: "Result", curves: Any, band: str) -> None:
+def _curves(axis: "Axes", result: "Result", curves: Any, band: str, palette: list[str]) -> None:
     time = curves["time"].values + 1
     trials = result.data.sizes["trial"]
     order = np.argsort(-curves["mean"].isel(time=-1).values)  # worst first, so that the legend reads as the lines do
     for place in order:
         name = result.policies[place]
-        colour, style = COLOURS[place % len(COLOURS)], STYLES[(place // len(COLOURS)) % len(STYLES)]
+        at = palette.index(name)
+        colour, style = COLOURS[at % len(COLOURS)], STYLES[(at // len(COLOURS)) % len(STYLES)]
         one = curves.sel(policy=name)
         mean = one["mean"].values
-        axis.plot(time, mean, color=colour, linestyle=style, linewidth=1.5, label=name)
+        axis.plot(time, mean, color=colour, linestyle=style, linewidth=1.5, label=_plain(name))
         if band == "quartiles":
             low, high = one["low"].values, one["high"].values
         else:
@@ -55,16 +70,20 @@ def _curves(axis: "Axes", result: "Result", curves: Any, band: str) -> None:
             low, high = mean - half, mean + half
         if band != "none":
             axis.fill_between(time, low, high, color=colour, alpha=min(0.12, 0.5 / len(order)), linewidth=0)
-    axis.set_xlim(time[0], time[-1])
+    axis.set_xlim(time[0], max(time[-1], time[0] + 1))
     axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.25, linewidth=0.5)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(labelsize=8)
+    _tidy(axis)
+
+
+def _plain(name: str) -> str:
+    """A name as it is written: a dollar sign begins no mathematics, and a leading underscore hides nothing."""
+    return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
 def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = None) -> Figure:
     """How often the row's policy beats the column's, one panel a world; cells give the rate and its 95% interval."""
     panels, names = result.worlds or [""], result.policies
+    labels = [_plain(name) for name in names]
     side = 1.1 + 0.62 * len(names)
     figure = Figure(figsize=(width or side * len(panels) + 0.6, side + 0.2), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -78,8 +97,70 @@ def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = No
             dark = abs(rate - 0.5) > 0.3
             text = f"{100 * rate:.0f}%\n{100 * low:.0f}–{100 * high:.0f}"
             axis.text(j, i, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
-        axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
-        axis.set_yticks(range(len(names)), names if axis is axes[0] else [], fontsize=8)
-        axis.set_title(panel, fontsize=10)
+        axis.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
+        axis.set_yticks(range(len(names)), labels if axis is axes[0] else [], fontsize=8)
+        axis.set_title(_plain(panel), fontsize=10)
     figure.supxlabel("row beats column: share of trials with less total regret, 95% interval below", fontsize=8)
     return figure
+
+
+def plot_lookback(result: "Result", orders: Sequence[int]) -> Figure:
+    """Mean total regret of LARL over s, one line a world, bars of two standard errors; the least is marked."""
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    axis = figure.subplots()
+    total = result.total("k")
+    s = [int(name.removeprefix("s = ")) for name in result.policies]
+    for place, (world, k) in enumerate(zip(result.worlds, orders, strict=True)):
+        one = total.sel(world=world)
+        mean, error = one.mean("trial").values, one.std("trial", ddof=1).values / np.sqrt(one.sizes["trial"])
+        axis.errorbar(s, mean, 2 * error, color=COLOURS[place], linestyle=STYLES[place], marker=".", label=f"k = {k}")
+        axis.plot(s[mean.argmin()], mean.min(), "o", color=COLOURS[place], markersize=8, fillstyle="none")
+    axis.set_xlabel("s, the steps LARL looks back (○ the best)")
+    axis.set_ylabel("total regret")
+    axis.set_ylim(bottom=0)
+    axis.set_xticks(range(0, max(s) + 1, 5))
+    _tidy(axis)
+    axis.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def plot_growth(results: "Mapping[int, Result]") -> Figure:
+    """Mean total regret over the horizon on logarithmic axes, one panel a world, bars of two standard errors."""
+    horizons = sorted(results)
+    some = results[horizons[0]]
+    figure = Figure(figsize=(2.2 + 2.3 * len(some.worlds), 3.2), layout="constrained")
+    axes = figure.subplots(1, len(some.worlds), sharey=True)
+    for axis, world in zip(axes, some.worlds, strict=True):
+        for place, policy in enumerate(some.policies):
+            sample = [results[t].total().sel(world=world, policy=policy).values for t in horizons]
+            mean = np.array([each.mean() for each in sample])
+            error = np.array([each.std(ddof=1) / np.sqrt(each.size) for each in sample])
+            axis.errorbar(
+                horizons, mean, 2 * error, color=COLOURS[place], linestyle=STYLES[place], marker=".", label=policy
+            )
+        axis.set(xscale="log", yscale="log", xlabel="T")
+        axis.set_title(world, fontsize=10)
+        _tidy(axis)
+    axes[0].set_ylabel("total regret")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def plot_shares(rows: Sequence[str], columns: Sequence[str], shares: Any) -> Figure:
+    """A table of regret as a share of random's, coloured: blue is less, red is more; empty where there is none."""
+    figure = Figure(figsize=(1.9 + 0.78 * len(columns), 0.9 + 0.36 * len(rows)), layout="constrained")
+    axis = figure.subplots()
+    axis.imshow(shares, cmap=colormaps["RdBu_r"], vmin=0.0, vmax=1.5, aspect="auto")
+    for i, j in np.argwhere(np.isfinite(shares)):
+        dark = abs(shares[i, j] - 0.75) > 0.5
+        axis.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=8, color="white" if dark else "black")
+    axis.set_xticks(range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)
+    axis.set_yticks(range(len(rows)), rows, fontsize=8)
+    axis.set_title("regret as a share of random's", fontsize=9)
+    return figure
+
+
+def _tidy(axis: "Axes") -> None:
+    axis.grid(alpha=0.25, linewidth=0.5)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=8)

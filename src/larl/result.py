@@ -105,16 +105,24 @@ class Result:
         return xr.Dataset({"rate": rate, "low": centre - half, "high": centre + half})
 
     def curves(self, skip: int | str = 0) -> xr.Dataset:
-        """Cumulative regret over time, not counting the first `skip` steps: its mean, sd and quartiles over trials."""
+        """Cumulative regret over time, not counting the first `skip` steps: its mean and sd over trials."""
         if "total" in self.data:
             self.total(skip)
             mean, sd = self.data["mean"], self.data["variance"] ** 0.5
-            low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
         else:
             cumulative = self._counted(skip).cumsum("time")
             mean, sd = cumulative.mean("trial"), cumulative.std("trial", ddof=min(1, cumulative.sizes["trial"] - 1))
+        return xr.Dataset({"mean": mean, "sd": sd}).assign_coords(time=self.data["time"])
+
+    def quartiles(self, skip: int | str = 0) -> xr.Dataset:
+        """The quartiles, low and high, of cumulative regret over time, not counting the first `skip` steps."""
+        if "total" in self.data:
+            self.total(skip)
+            low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
+        else:
+            cumulative = self._counted(skip).cumsum("time")
             low, high = (cumulative.quantile(level, "trial").drop_vars("quantile") for level in (0.25, 0.75))
-        return xr.Dataset({"mean": mean, "sd": sd, "low": low, "high": high}).assign_coords(time=self.data["time"])
+        return xr.Dataset({"low": low, "high": high}).assign_coords(time=self.data["time"])
 
     def to_dataframe(self, skip: int | str = 0) -> pd.DataFrame:
         """One row a (world,) policy and trial: its total regret."""
@@ -139,8 +147,11 @@ class Result:
         if largest >= 2**31:
             accepted = "keep='summary', or fewer trials: a variable of this file format holds less than 2 GiB"
             raise InvalidValue("Result.save", "largest variable, bytes", largest, accepted)
-        wide = {name: np.int32 for name in data.variables if data[name].dtype == np.int64}
-        encoding = {name: {"dtype": kind} for name, kind in wide.items()}
+        wide = [name for name in data.variables if data[name].dtype == np.int64]
+        if any(np.abs(data[name]).max(initial=0) >= 2**31 for name in wide):
+            accepted = "horizons and trials below 2³¹: this file format has no larger whole numbers"
+            raise InvalidValue("Result.save", "time or trial", "too large", accepted)
+        encoding = {name: {"dtype": np.int32} for name in wide}
         return write_whole(
             path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
         )
@@ -153,6 +164,18 @@ class Result:
 def join(results: Iterable[Result]) -> Result:
     """Results of the same policy names, trials and seed in different worlds as one, with a world for each."""
     parts = [one.data if one.worlds else one.data.expand_dims("world") for one in results]
+    for field, values in (
+        ("seed", [part.attrs["seed"] for part in parts]),
+        ("keep", [part.attrs["keep"] for part in parts]),
+        ("policies", [part["policy"].values.tolist() for part in parts]),
+        ("trials", [part.sizes["trial"] for part in parts]),
+        ("times", [part["time"].values.tolist() for part in parts]),
+    ):
+        if any(value != values[0] for value in values):
+            raise InvalidValue("join", field, "not the same", f"results that agree in their {field}")
+    names = [name for part in parts for name in part["world"].values.tolist()]
+    if len(set(names)) < len(names):
+        raise InvalidValue("join", "worlds", names, "worlds of different names")
     data = xr.concat(parts, "world", combine_attrs="drop_conflicts", join="exact")
     for field in ("policies", "worlds"):
         merged: dict[str, Any] = {}

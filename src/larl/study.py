@@ -20,27 +20,28 @@ from typing import Any
 
 from larl import worlds
 from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, whole
-from larl.comparison import SEED_MAX, compare
+from larl._progress import Progress
+from larl.comparison import MOST, SEED_MAX, compare
 from larl.policies import Policy, from_dict
 from larl.result import Result
-from larl.world import LatentAR
+from larl.world import LatentAR, World
 
 
 @dataclass(frozen=True)
 class Study:
     """Worlds × policies, and how long, how often and from which seed to play."""
 
-    worlds: Mapping[str, LatentAR]
+    worlds: Mapping[str, World]
     policies: Mapping[str, Policy]
-    horizon: int = checked(whole(1))
-    trials: int = checked(whole(1))
+    horizon: int = checked(whole(1, MOST))
+    trials: int = checked(whole(1, MOST))
     seed: int = checked(whole(0, SEED_MAX), 0)
     keep: str = checked(one_of("all", "summary"), "all")
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def run(self, *, threads: int | None = None, progress: bool | None = None) -> Result:
+    def run(self, *, threads: int | None = None, progress: bool | Progress | None = None) -> Result:
         """Compare."""
         return compare(
             self.policies, self.worlds, horizon=self.horizon, trials=self.trials, seed=self.seed, keep=self.keep,
@@ -69,15 +70,21 @@ def _tables(owner: str, given: object, read: Callable[[Mapping[str, Any], str], 
     for name, values in given.items():
         if not isinstance(values, Mapping):
             raise InvalidValue(owner, name, values, "a table")
-    return {name: read(values, f"{owner}.{name}") for name, values in given.items()}
+    found = {}
+    for name, values in given.items():
+        try:
+            found[name] = read(values, f"{owner}.{name}")
+        except InvalidValue as error:
+            place = error.owner if error.owner.startswith(owner) else f"{owner}.{name}: {error.owner}"
+            raise InvalidValue(place, error.name, error.value, error.accepted) from error
+    return found
 
 
 def _world(values: Mapping[str, Any], owner: str) -> LatentAR:
     if "paper" not in values and "random" not in values:
         return LatentAR.from_dict(values, owner)
-    for name, value in values.items():
-        if len(values) > 1 and name not in ("paper", "random"):
-            raise InvalidValue(owner, name, value, "nothing beside paper = … or random = {…}")
+    if len(values) > 1:
+        raise InvalidValue(owner, "keys", sorted(values), "nothing beside paper = … or random = {…}")
     if "paper" in values:
         return worlds.paper(values["paper"])
     if not isinstance(values["random"], Mapping) or not {"k", "arms", "seed"} <= set(values["random"]):

@@ -5,6 +5,7 @@ And what the paper does not print: the floor, the regret that even the best info
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from larl.world import LatentAR
 Floats = NDArray[np.float64]
 
 
+@lru_cache(maxsize=256)
 def reward_parameters(world: LatentAR, s: int) -> Floats:
     """θ_a for every arm, shape (arms, 2s|A|+1), in the order of Φ_t(s) = [R_t, A_t, 1], oldest lag first (Lemma 2).
 
@@ -47,14 +49,16 @@ def noise_scale(world: LatentAR) -> Floats:
     return result
 
 
+@lru_cache(maxsize=256)
 def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     """L with ‖Φ_t(s)‖² ≤ L for all t ≤ horizon with probability ≥ 1 − delta (Lemma 4, corrected).
 
     Each reward is normal; its variance counts Var z_t and the union is over all steps:
-    |r_t| ≤ |μ_a + β_a E z_t| + √(2(β_a² Var z_t + sd_a²) log(2T/δ)), the worst over arms and steps; L = s(r² + 1) + 1.
+    |r_t| ≤ |μ_a + β_a E z_t| + √(2(β_a² Var z_t + sd_a²) log(2T|A|/δ)), the worst over arms and steps;
+    L = s(r² + 1) + 1. The arms are counted because which of them is played depends on the past.
     """
     mean, cov = world.start_moments
-    beta, mu, tail = np.array(world.beta), np.array(world.mu), 2.0 * math.log(2.0 * horizon / delta)
+    beta, mu, tail = np.array(world.beta), np.array(world.mu), 2.0 * math.log(2.0 * horizon * world.arms / delta)
     means, variances = list(mean), list(np.diag(cov))
     state, spread = mean[::-1], cov[::-1, ::-1]
     system = world.system

@@ -5,7 +5,7 @@ The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, one_of, whole
-from larl._compile import assign, generic, implement, kernel
-from larl._words import START, WORLD, normal_pair, stream
+from larl._compile import assign, entry, generic, implement, kernel
+from larl._words import START, WORLD, normal_pair, policy_word, stream
 
 Floats = NDArray[np.float64]
 
@@ -41,11 +41,14 @@ class JointNormal:
     def __post_init__(self) -> None:
         check_fields(self)
         k = len(self.mean)
+        if not isinstance(self.cov, Iterable):
+            raise InvalidValue("JointNormal", "cov", self.cov, f"{k} rows of {k} numbers, as many as mean has")
         rows = tuple(numbers()("JointNormal", f"cov[{i}]", row) for i, row in enumerate(self.cov))
         if len(rows) != k or any(len(row) != k for row in rows):
             raise InvalidValue("JointNormal", "cov", rows, f"{k} rows of {k} numbers, as many as mean has")
         cov = np.array(rows)
-        if not np.allclose(cov, cov.T) or np.linalg.eigvalsh(cov).min() < -1e-12 * max(1.0, np.abs(cov).max()):
+        size = float(np.abs(cov).max())
+        if not np.allclose(cov, cov.T, atol=1e-8 * size) or np.linalg.eigvalsh(cov).min() < -1e-12 * size:
             raise InvalidValue("JointNormal", "cov", rows, "a symmetric matrix with no negative eigenvalue")
         object.__setattr__(self, "cov", rows)
 
@@ -130,7 +133,7 @@ implement(begin, Latent, begin_latent)
 implement(advance, Latent, advance_latent)
 
 
-@kernel
+@entry
 def _walk(latent: Any, seed: int, trial: int, t: int) -> float:
     """Move to step t, drawing the start first where t = 0; returns the draw of its reward noise."""
     if t == 0:
@@ -138,7 +141,7 @@ def _walk(latent: Any, seed: int, trial: int, t: int) -> float:
     return advance(latent, stream(seed, trial, WORLD), t)
 
 
-@kernel
+@entry
 def _react(latent: Any, arm: int) -> None:
     react(latent, arm)
 
@@ -191,7 +194,8 @@ class LatentAR(World):
                 f"(|Σγ| < 1 is not enough; here Σγ = {sum(self.gammas):.4g})"
             )
             raise InvalidValue("LatentAR", "gammas", self.gammas, accepted)
-        if not (self.start == "stationary" or isinstance(self.start, Normal | JointNormal)):
+        named = isinstance(self.start, str) and self.start == "stationary"
+        if not named and not isinstance(self.start, Normal | JointNormal):
             accepted = f"'stationary', larl.Normal(mean, sd), or larl.JointNormal(mean, cov) of dimension {self.k}"
             raise InvalidValue("LatentAR", "start", self.start, accepted)
         if isinstance(self.start, JointNormal) and len(self.start.mean) != self.k:
@@ -266,7 +270,8 @@ class LatentAR(World):
     def path(self, horizon: int, seed: int = 0, trial: int = 0) -> Floats:
         """z_0 … z_{horizon−1} of one trial: the very path on which `compare` scores its policies."""
         path = np.empty(whole(1)("path", "horizon", horizon))
-        _path(self.latent(), whole(0, 2**63 - 1)("path", "seed", seed), trial, path)
+        seed, trial = (whole(0, 2**63 - 1)("path", *each) for each in (("seed", seed), ("trial", trial)))
+        _path(self.latent(), seed, trial, path)
         return path
 
     def means(self, path: Any) -> Floats:
@@ -302,6 +307,11 @@ class Walk:
             _react(self._latent, arm)
         self.time += 1
         self._luck = _walk(self._latent, self._seed, self._trial, self.time)
+
+    @property
+    def word(self) -> int:
+        """The random word that the engine hands a policy at this step."""
+        return int(policy_word(self._seed, self._trial, self.time))
 
     @property
     def z(self) -> float:

@@ -19,7 +19,7 @@ PAPER_GAMMAS: dict[int, tuple[float, ...]] = {
 
 def paper(k: int) -> LatentAR:
     """The paper's world of order k = 1, 5 or 10: β = (−1, 1), μ = 0, unit noises, z_0 … z_{k−1} ~ N(0, 10²)."""
-    if k not in PAPER_GAMMAS:
+    if not isinstance(k, int) or k not in PAPER_GAMMAS:
         raise InvalidValue("worlds.paper", "k", k, "1, 5 or 10")
     return LatentAR(gammas=PAPER_GAMMAS[k], beta=(-1.0, 1.0), mu=(0.0, 0.0), start=Normal(0.0, 10.0))
 

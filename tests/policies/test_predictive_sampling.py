@@ -27,7 +27,9 @@ def random_world(k, seed):
     base = worlds.random(k, int(rng.integers(2, 5)), seed, radius=float(rng.uniform(0.3, 0.9))).to_dict()
     scales = {"sigma_z": float(rng.uniform(0.3, 2)), "sigma_r": float(rng.uniform(0.3, 2))}
     noise = ("scaled", "common")[seed % 2]
-    return larl.LatentAR(**base | scales | {"gamma0": float(rng.normal()), "noise": noise, "start": starts[seed % 3]})
+    return larl.LatentAR.from_dict(
+        base | scales | {"gamma0": float(rng.normal()), "noise": noise, "start": starts[seed % 3]}
+    )
 
 
 def posterior(world, plays, future):

@@ -8,12 +8,12 @@ call `act(state, word)` is resolved by the type of `state`; in the interpreter b
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from larl._check import InvalidValue, check_fields, known_fields, number, whole
-from larl._compile import generic, implement, kernel
+from larl._compile import entry, generic, implement
 
 if TYPE_CHECKING:
     from larl.world import World
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Policy:
     """A policy as its user writes it: immutable, hashable, checked at construction, JSON in and out."""
-
-    needs_world: ClassVar[bool] = False  # an oracle: built from the world's true parameters
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -69,6 +67,8 @@ def register(
     """A decorator that makes a spec known by its class name, and ties its State to its functions."""
 
     def add(spec: type[P]) -> type[P]:
+        if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
+            raise TypeError(f"there is a policy called {spec.__name__} already")
         tie(state, act_, update_)
         REGISTRY[spec.__name__] = spec
         return spec
@@ -93,15 +93,18 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
 
 def from_json(text: str) -> Policy:
     """The spec that `Policy.to_json` wrote."""
-    return from_dict(json.loads(text))
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise InvalidValue("policy", "JSON", values, 'an object such as {"policy": "LARL", "s": 5}')
+    return from_dict(values)
 
 
-@kernel
+@entry
 def _act(state: Any, word: np.uint64) -> int:
     return act(state, word)
 
 
-@kernel
+@entry
 def _update(state: Any, arm: int, reward: float) -> None:
     update(state, arm, reward)
 
@@ -112,6 +115,9 @@ def decide(state: Any, word: int) -> int:
 
 
 def learn(state: Any, arm: int, reward: float, arms: int) -> None:
-    """One live observation: the compiled `update`, after checks. What is refused leaves the State as it was."""
+    """One live observation: the compiled `update`, after checks. What is refused leaves the State as it was.
+
+    `arms` is the number that the State was made for.
+    """
     arm = whole(0, arms - 1)("learn", "arm", arm)
     _update(state, arm, number()("learn", "reward", reward))

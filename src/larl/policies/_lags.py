@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import inline
+from larl._compile import inline, kernel
 from larl.policies._ridge import Floats, Ridge, absorb
 
 
@@ -24,6 +24,7 @@ def lags_init(s: int) -> Lags:
     return Lags(np.zeros(s, dtype=np.int64), np.zeros(s))
 
 
+@kernel
 def dimension(s: int, arms: int) -> int:
     """The length of the context."""
     return 2 * s * arms + 1
@@ -62,7 +63,7 @@ def score(ridge: Ridge, arm: int, lags: Lags, s: int) -> tuple[float, float]:
 def gather(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> tuple[float, float]:
     """Put u = V_a⁻¹Φ into `ridge.column`; returns the leverage Φᵀu and the error reward − Φᵀθ_a."""
     inverse, theta, column = ridge.inverse, ridge.theta, ridge.column
-    size, error = 2 * s * arms + 1, reward - theta[arm, 0]
+    size, error = dimension(s, arms), reward - theta[arm, 0]
     for j in range(size):
         column[j] = inverse[arm, 0, j]
     for i in range(s):
@@ -80,7 +81,7 @@ def gather(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float)
 def learn(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> None:
     """Add the row (Φ, reward) to arm `arm`."""
     leverage, error = gather(ridge, arm, lags, s, arms, reward)
-    absorb(ridge, arm, 2 * s * arms + 1, 1.0, 1.0 + leverage, error)
+    absorb(ridge, arm, dimension(s, arms), 1.0, 1.0 + leverage, error)
 
 
 def dense(lags: Lags, s: int, arms: int) -> Floats:

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def the_world(policy: str, world: "World | None") -> LatentAR:
+def the_world(policy: str, world: "World | None", arms: int) -> LatentAR:
     """The world an oracle is built from, or a refusal. Of a world with heavy tails, it knows the one without."""
     known = getattr(world, "filterable", world)
     if not isinstance(known, LatentAR):
         raise InvalidValue(policy, "world", world, "a larl.LatentAR, whose parameters it knows")
+    if arms != known.arms:
+        raise InvalidValue(policy, "arms", arms, f"{known.arms}, as many as its world has")
     return known
 
 

@@ -99,6 +99,8 @@ def init(
 
     if horizon is None or not isinstance(world, LatentAR):
         raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
+    if ridge.theta.shape[0] != world.arms:
+        raise InvalidValue("LARL", "arms", ridge.theta.shape[0], f"{world.arms}, as many as its world has")
     s, steady, arms = lags.cell.size, steady_state(world), world.arms
     predictions = np.full((s + 1, world.k), world.stationary_mean)
     size = np.linalg.norm(reward_parameters(world, s), axis=1)

@@ -79,7 +79,7 @@ class AR2(Policy):
     threshold: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> AR2State:
-        default = max(math.ceil(min(arms / (self.alpha * self.sigma) ** 3, 2.0**62)), 2 * arms)
+        default = max(math.ceil(arms / max(self.alpha * self.sigma, 1e-5) ** 3), 2 * arms)
         epoch = default if self.epoch is None else whole(2 * arms)("AR2", "epoch", self.epoch)
         zero = np.zeros(1, dtype=np.int64)
         return AR2State(

@@ -1,7 +1,7 @@
-"""The Kalman filter with the world's true parameters: the best that can be done without seeing z_t."""
+"""The Kalman filter with the world's true parameters: the best that can be known without seeing z_t."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,15 +55,17 @@ tie(SteadyFilterState, steady_act, steady_update)
 class KalmanOracle(Policy):
     """The arm with the best mean at the Kalman prediction of z_t, with the world's true parameters.
 
-    `filter="exact"` starts from the world's start and is the best prediction there is; `"steady"` is the paper's
-    steady-state filter, started at the stationary mean.
+    It never pays for information. Nothing beats it on average where every arm tells as much of z as any other;
+    where arms differ in that (common noise and unequal |β|, a β of 0), one that explores may.
+
+    `filter="exact"` starts from the world's start; `"steady"` is the paper's steady-state filter, started at the
+    stationary mean.
     """
 
-    needs_world: ClassVar[bool] = True
     filter: str = checked(one_of("exact", "steady"), "exact")
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        world = the_world("KalmanOracle", world)
+        world = the_world("KalmanOracle", world, arms)
         if self.filter == "exact":
             return ExactState(belief(world))
         steady, z = steady_state(world), np.full(world.k, world.stationary_mean)

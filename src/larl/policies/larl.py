@@ -59,7 +59,8 @@ class LARL(Policy):
     """LARL with s past steps in its context; the first s steps are random. s = 0 is UCB.
 
     The width of an arm's confidence interval is `alpha`, or with `radius="theory"` the radius of Lemma 3 at level
-    `delta`, which takes the world's true parameters and a horizon.
+    `delta`, which takes the world's true parameters and a horizon, and a filter that has long been running when the
+    trial begins (`theory.steady_start`); from another start its level holds only after a transient.
     """
 
     s: int = checked(whole(0))
@@ -67,10 +68,6 @@ class LARL(Policy):
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
-
-    @property
-    def needs_world(self) -> bool:  # type: ignore[override]
-        return self.radius == "theory"
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         ridge = ridge_init(arms, dimension(self.s, arms), self.ridge)

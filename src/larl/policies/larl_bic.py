@@ -32,7 +32,7 @@ class LARLBICState(NamedTuple):
 @inner
 def _fit(state: LARLBICState, s: int) -> None:
     """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
-    ridge_clear(state.ridge, 2 * s * state.arms + 1)
+    ridge_clear(state.ridge, dimension(s, state.arms))
     for t in range(state.past_arms.size):
         if t >= s:
             learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t])
@@ -49,7 +49,7 @@ def bic(state: LARLBICState, s: int) -> float:
             mean, _ = score(state.ridge, state.past_arms[t], state.lags, s)
             residual += (state.past_rewards[t] - mean) ** 2
         push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
-    return rows * math.log(residual / rows) + (2 * s * state.arms + 1) * math.log(rows)
+    return rows * math.log(residual / rows) + dimension(s, state.arms) * math.log(rows)
 
 
 @inner

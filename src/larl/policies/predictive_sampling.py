@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -76,10 +76,8 @@ class PredictiveSampling(Policy):
     posterior but from what of it the future rewards (of all arms, after t) would reveal: N(m, P − P|future).
     """
 
-    needs_world: ClassVar[bool] = True
-
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:
-        world = the_world("PredictiveSampling", world)
+        world = the_world("PredictiveSampling", world, arms)
         if world.sigma_r == 0.0:
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
         seen = world.sd > 0.0

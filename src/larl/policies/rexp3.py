@@ -29,7 +29,7 @@ class Rexp3(Policy):
 
     def batch(self, arms: int, horizon: int) -> int:
         """Δ, at most the horizon."""
-        length = (arms * math.log(arms)) ** (1.0 / 3.0) * (horizon / self.variation) ** (2.0 / 3.0)
+        length = (arms * math.log(arms)) ** (1.0 / 3.0) * (horizon / max(self.variation, 1e-9)) ** (2.0 / 3.0)
         return min(math.ceil(length), horizon)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Exp3State:

@@ -1,0 +1,70 @@
+"""The paper, reproduced: its experiments, its claims each with a verdict, and one page that shows them."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from larl._files import write_whole
+from larl._progress import Progress
+from larl.paper import claims, stages
+from larl.paper.experiments import (
+    HORIZON,
+    ORDERS,
+    TUNED_NAMES,
+    Scope,
+    baselines,
+    lookback,
+    paper_policies,
+    robustness,
+    sublinear,
+    tuning,
+)  # fmt: skip
+from larl.paper.report import image, markdown, page
+from larl.paper.sections import Section, claims_section, experiment_1, experiment_2, experiment_3, experiment_4, theory
+from larl.result import join
+from larl.worlds import paper
+
+__all__ = ["Scope", "reproduce"]
+
+
+def reproduce(
+    out: Path, scope: Scope, *, threads: int | None = None, command: str = "larl paper"
+) -> list[claims.Claim]:
+    """Run what the scope asks for; leave figures, data, claims and report.html in `out`. Returns the claims.
+
+    What an earlier run finished with the same settings is taken from `out`/data.
+    """
+    first, later = tuning(scope) | lookback(scope), sublinear(scope) | robustness(scope) if scope.everything else {}
+    compared = (len(paper_policies(paper(1))) + len(TUNED_NAMES)) * len(ORDERS) * scope.trials * HORIZON
+    with Progress(stages.steps(first) + stages.steps(later) + compared, True) as bar:
+        found = stages.run(first, out / "data", bar, threads)
+        found |= stages.run(baselines(scope, found), out / "data", bar, threads)
+        found |= stages.run(later, out / "data", bar, threads)
+    main = join(found[f"baselines-k{k}"] for k in ORDERS)
+    sections = [experiment_1(main, found), experiment_2(found["lookback"]), theory(scope)]
+    if scope.everything:
+        sections += [experiment_3(found), experiment_4(found)]
+    verdicts = [claim for section in sections for claim in section.claims]
+    _write(out, [claims_section(verdicts, scope), *sections], verdicts, command)
+    return verdicts
+
+
+def _write(out: Path, sections: list[Section], verdicts: list[claims.Claim], command: str) -> None:
+    for section in sections:
+        for name, figure in section.figures.items():
+            for kind in ("png", "svg"):
+                code = image(figure, kind)
+                write_whole(out / "figures" / f"{name}.{kind}", partial(_bytes, code))
+        for name, frame in section.tables.items():
+            write_whole(out / "data" / f"{name}.csv", frame.to_csv)
+    texts = {
+        "claims.json": json.dumps(claims.to_json(verdicts), indent=1, ensure_ascii=False) + "\n",
+        "reproduction.md": markdown(verdicts, command),
+        "report.html": page("Non-stationary latent auto-regressive bandits, reproduced", [s.html for s in sections]),
+    }
+    for name, text in texts.items():
+        write_whole(out / name, partial(_bytes, text.encode()))
+
+
+def _bytes(content: bytes, draft: Path) -> None:
+    draft.write_bytes(content)

@@ -1,0 +1,54 @@
+"""Running studies so that what is finished stays finished: one file a study, under a key of all that decides it."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from larl._check import InvalidValue
+from larl._compile import source_digest
+from larl._progress import Progress
+from larl.result import Result, load
+from larl.study import Study
+
+
+def key(study: Study) -> str:
+    """A digest of everything a study's result depends on, the code included."""
+    words = {
+        "worlds": {name: world.to_dict() for name, world in study.worlds.items()},
+        "policies": {name: spec.to_dict() for name, spec in study.policies.items()},
+        "size": [study.horizon, study.trials, study.seed, study.keep],
+        "code": source_digest(),
+    }
+    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def steps(studies: dict[str, Study]) -> int:
+    """How many steps they will play in all."""
+    return sum(len(one.worlds) * len(one.policies) * one.trials * one.horizon for one in studies.values())
+
+
+def run(studies: dict[str, Study], folder: Path, bar: Progress, threads: int | None) -> dict[str, Result]:
+    """The result of every study; what an earlier run left in `folder` under the same key is not run again."""
+    results = {}
+    for name, study in studies.items():
+        path = folder / f"{name}.nc"
+        found = _finished(path, key(study))
+        if found is None:
+            bar.title = name
+            found = study.run(threads=threads, progress=bar)
+            found.data.attrs["key"] = key(study)
+            found.save(path)
+        else:
+            bar.advance(steps({name: study}))
+        results[name] = found
+    return results
+
+
+def _finished(path: Path, wanted: str) -> Result | None:
+    if not path.is_file():
+        return None
+    try:
+        found = load(path)
+    except InvalidValue:
+        return None
+    return found if found.data.attrs.get("key") == wanted else None
