@@ -1,4 +1,5 @@
-# make paper   the paper's comparison: figures, table and data in results/paper
+# make paper   reproduce the paper: report.html, figures, data and claims in results/paper
+# make docs    all of it (minutes), and from it docs/reproduction.md and the README's figure
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim
@@ -9,9 +10,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: paper test check bench clean
+.PHONY: paper docs test check bench clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
+
+docs: $(VENV)/core
+	$(BIN)/larl paper --all
+	cp results/paper/reproduction.md docs/reproduction.md
+	cp results/paper/figures/regret.png docs/images/regret.png
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2

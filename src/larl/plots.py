@@ -85,8 +85,10 @@ def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = No
     panels, names = result.worlds or [""], result.policies
     labels = [_plain(name) for name in names]
     side = 1.1 + 0.62 * len(names)
-    figure = Figure(figsize=(width or side * len(panels) + 0.6, side + 0.2), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    across = len(panels) if len(names) <= 5 else 1  # many policies need the width of the page: panels one below another
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(width or side * across + 0.6, side * down + 0.2), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
     wins: Any = result.wins(skip)
     for axis, panel in zip(axes, panels, strict=True):
         one = wins.sel(world=panel) if panel else wins
@@ -98,7 +100,7 @@ def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = No
             text = f"{100 * rate:.0f}%\n{100 * low:.0f}–{100 * high:.0f}"
             axis.text(j, i, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
         axis.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
-        axis.set_yticks(range(len(names)), labels if axis is axes[0] else [], fontsize=8)
+        axis.set_yticks(range(len(names)), labels if axis in axes[::across] else [], fontsize=8)
         axis.set_title(_plain(panel), fontsize=10)
     figure.supxlabel("row beats column: share of trials with less total regret, 95% interval below", fontsize=8)
     return figure

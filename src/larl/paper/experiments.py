@@ -166,8 +166,11 @@ def sublinear(scope: Scope) -> dict[str, Study]:
 def hard_worlds() -> dict[str, tuple[World, int]]:
     """Experiment 4: the paper's k = 1 world with one assumption changed, and worlds of another kind; with horizons."""
     base = LatentAR(gammas=(0.9,), beta=(-1.0, 1.0), mu=(0.0, 0.0))
-    five = LatentAR(gammas=(0.9,), beta=np.linspace(-1, 1, 5).tolist(), mu=[0.0, 0.5, 0.8, 0.5, 0.0])
-    ten = LatentAR(gammas=(0.9,), beta=np.linspace(-1, 1, 10).tolist(), mu=(1.0 - np.linspace(-1, 1, 10) ** 2).tolist())
+    slopes = {
+        5: np.array([-1.0, -0.6, -0.2, 0.4, 1.0]),
+        10: np.linspace(-1.0, 1.0, 10),
+    }  # none 0: that says nothing of z
+    five, ten = (LatentAR((0.9,), beta=b.tolist(), mu=(1.0 - b**2).tolist()) for b in slopes.values())
     return {
         "as defined": (base, HORIZON),
         "common noise, β = (−0.3, 1)": (replace(base, beta=(-0.3, 1.0), noise="common"), HORIZON),

@@ -65,7 +65,8 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
         "regret-tuned": plots.plot_regret(
             _only(main, tuned), skip="k", band="se", floors=floors, palette=main.policies
         ),
-        "wins": plots.plot_wins(main, skip="k"),
+        "wins": plots.plot_wins(_only(main, printed), skip="k"),
+        "wins-tuned": plots.plot_wins(_only(main, tuned), skip="k"),
     }
     summary = main.summary("k")
     rows = [
@@ -84,11 +85,13 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
             "<h2>1. LARL against the baselines</h2>",
             _text(
                 f"T = {HORIZON}, two arms with β = (−1, 1). Regret is counted from t = k. The dotted floor is the "
-                "regret that even the policy pays that knows every parameter, once its filter has settled."
+                "regret that even the policy pays that knows every parameter, once its filter has settled (from the "
+                "paper's start, far from zero, the first steps are easier)."
             ),
             picture(figures["regret"], "Cumulative regret, the paper's policies. Band: ± one standard deviation."),
             picture(figures["regret-tuned"], "Baselines tuned, on other seeds. Band: ± two standard errors."),
             picture(figures["wins"], "How often the row's policy has less total regret than the column's."),
+            picture(figures["wins-tuned"], "The same against baselines tuned on other seeds."),
             table(["world", "policy", "mean regret", "± se", "sd", "duels won"], rows),
             "<h3>How much is there to win?</h3>",
             table(["world", "random, regret a step", "floor, regret a step", "predictability"], value),
@@ -160,7 +163,10 @@ def experiment_3(found: dict[str, Result]) -> Section:
             _text(
                 "σ_z² = T^(c−2), in a world where that is a claim about learning: two arms ±z that only knowledge of z "
                 "tells apart, and a third that is worse by 1 whatever z is. Random is linear, and whoever filters z "
-                "pays in proportion to σ_z T = T^(c/2). For LARL and UCB the prediction is a bound, max(c/2, 1/2)."
+                "pays in proportion to σ_z T = T^(c/2). For LARL and UCB the prediction is a bound, max(c/2, 1/2). "
+                "The lines are not quite straight: while σ_z is not yet small beside the reward noise, z becomes "
+                "harder to predict as T grows, so exponents at these T lie above their limits; intervals are of "
+                "chance only."
             ),
             picture(figures["sublinear"], "Total regret over the horizon. Bars: two standard errors."),
             table(["c", "policy", "measured exponent", "95% interval", "predicted"], rows),
