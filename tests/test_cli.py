@@ -94,6 +94,37 @@ def test_an_unwritable_folder_is_one_line_and_exit_code_1(study, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
+    study.write_text(STUDY.replace("trials = 5", "trials = 2000"))
+    assert run("compare", study, "--out", tmp_path / "fine").returncode == 0  # also fills the compiler's cache
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
+    words = ["compare", str(study), "--out", str(tmp_path / "full")]
+    done = subprocess.run(
+        [sys.executable, "-c", limit + "from larl.cli import main; main()", *words], capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "full").iterdir())
+
+
+def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
+    process = subprocess.Popen(command("paper", "--quick", "--out", tmp_path), stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "data" / "tuning-k1.nc").exists():  # the first study is finished
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").glob("*.nc")}
+    assert not (tmp_path / "report.html").exists()
+    done = run("paper", "--quick", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").exists()
+    assert all(path.stat().st_mtime_ns == moment for path, moment in kept.items())
+
+
 def test_control_c_stops_cleanly_with_130(study, tmp_path):
     study.write_text(
         STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
-from larl._compile import assign, implement
+from larl._compile import assign, implement, inline
 from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
 from larl.world import Floats, Latent, LatentAR, World, advance, begin, react
 
@@ -139,19 +139,21 @@ class ChangeState(NamedTuple):
     spread: float
 
 
-def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
-    key = stream(seed, trial, START)
+@inline
+def redraw(latent: ChangeState, key: np.uint64) -> None:
     for arm in range(latent.means.size):
         draw, _ = normal_pair(key, arm)
         latent.means[arm] = latent.spread * draw
 
 
+def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
+    redraw(latent, stream(seed, trial, START))
+
+
 def change_advance(latent: ChangeState, key: np.uint64, t: int) -> float:
     chance = word(key ^ GOLDEN, t)
     if t > 0 and uniform(chance) < latent.hazard:
-        for arm in range(latent.means.size):
-            draw, _ = normal_pair(chance, arm)
-            latent.means[arm] = latent.spread * draw
+        redraw(latent, chance)
     _, luck = normal_pair(key, t)
     return luck
 

@@ -1,11 +1,14 @@
-"""What Gaussian Thompson samplers share: the posterior of a mean under known noise, and the draw from it."""
+"""What Gaussian Thompson samplers share: the posterior of a mean under known noise, and the choice by draws from it."""
 
 import math
 
-from numpy import uint64
+import numpy as np
+from numpy.typing import NDArray
 
 from larl._compile import inline
 from larl._words import normal_pair
+
+Floats = NDArray[np.float64]
 
 
 @inline
@@ -16,8 +19,12 @@ def posterior(count: float, total: float, sigma: float, prior_sd: float) -> tupl
 
 
 @inline
-def sample(word: uint64, arm: int, count: float, total: float, sigma: float, prior_sd: float) -> float:
-    """A draw from the posterior of one arm's mean."""
-    mean, sd = posterior(count, total, sigma, prior_sd)
-    draw, _ = normal_pair(word, arm)
-    return mean + sd * draw
+def best_sample(word: np.uint64, plays: Floats, total: Floats, sigma: float, prior_sd: float) -> int:
+    """Draw every arm's mean from its posterior; the arm with the largest draw."""
+    best, choice = -math.inf, 0
+    for arm in range(plays.size):
+        mean, sd = posterior(plays[arm], total[arm], sigma, prior_sd)
+        draw, _ = normal_pair(word, arm)
+        if mean + sd * draw > best:
+            best, choice = mean + sd * draw, arm
+    return choice

@@ -11,7 +11,7 @@ from larl._check import checked, number, whole
 from larl._words import uniform
 from larl._words import word as next_word
 from larl.policies._contract import Policy, register
-from larl.policies._thompson import posterior, sample
+from larl.policies._thompson import best_sample, posterior
 
 
 class ChangePointState(NamedTuple):
@@ -33,12 +33,7 @@ def act(state: ChangePointState, word: np.uint64) -> int:
         if left < 0.0:
             chosen = i
             break
-    best, choice = -math.inf, 0
-    for arm in range(state.plays.shape[1]):
-        draw = sample(word, arm, state.plays[chosen, arm], state.total[chosen, arm], state.sigma, state.prior_sd)
-        if draw > best:
-            best, choice = draw, arm
-    return choice
+    return best_sample(word, state.plays[chosen], state.total[chosen], state.sigma, state.prior_sd)
 
 
 def update(state: ChangePointState, arm: int, reward: float) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number
 from larl.policies._contract import Policy, register
+from larl.policies._fading import fade
 
 
 class DiscountedUCBState(NamedTuple):
@@ -35,11 +36,7 @@ def act(state: DiscountedUCBState, word: np.uint64) -> int:
 
 
 def update(state: DiscountedUCBState, arm: int, reward: float) -> None:
-    for other in range(state.plays.size):
-        state.plays[other] *= state.discount
-        state.total[other] *= state.discount
-    state.plays[arm] += 1.0
-    state.total[arm] += reward
+    fade(state.plays, state.total, state.discount, arm, reward)
 
 
 @register(DiscountedUCBState, act, update)

@@ -1,6 +1,5 @@
 """Thompson sampling on a sliding window (Trovò et al. 2020), Gaussian rewards."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from larl._check import checked, number, whole
 from larl.policies._contract import Policy, register
-from larl.policies._thompson import sample
+from larl.policies._thompson import best_sample
 from larl.policies._window import Window, slide, window_init
 
 
@@ -19,12 +18,7 @@ class WindowThompsonState(NamedTuple):
 
 
 def act(state: WindowThompsonState, word: np.uint64) -> int:
-    best, choice, window = -math.inf, 0, state.window
-    for arm in range(window.plays.size):
-        draw = sample(word, arm, window.plays[arm], window.total[arm], state.sigma, state.prior_sd)
-        if draw > best:
-            best, choice = draw, arm
-    return choice
+    return best_sample(word, state.window.plays, state.window.total, state.sigma, state.prior_sd)
 
 
 def update(state: WindowThompsonState, arm: int, reward: float) -> None:

@@ -1,6 +1,5 @@
 """Gaussian Thompson sampling for means that stand still (Thompson 1933)."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,7 +8,8 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number
 from larl.policies._contract import Policy, register
-from larl.policies._thompson import sample
+from larl.policies._fading import fade
+from larl.policies._thompson import best_sample
 
 
 class ThompsonState(NamedTuple):
@@ -21,20 +21,11 @@ class ThompsonState(NamedTuple):
 
 
 def act(state: ThompsonState, word: np.uint64) -> int:
-    best, choice = -math.inf, 0
-    for arm in range(state.plays.size):
-        draw = sample(word, arm, state.plays[arm], state.total[arm], state.sigma, state.prior_sd)
-        if draw > best:
-            best, choice = draw, arm
-    return choice
+    return best_sample(word, state.plays, state.total, state.sigma, state.prior_sd)
 
 
 def update(state: ThompsonState, arm: int, reward: float) -> None:
-    for other in range(state.plays.size):
-        state.plays[other] *= state.discount
-        state.total[other] *= state.discount
-    state.plays[arm] += 1.0
-    state.total[arm] += reward
+    fade(state.plays, state.total, state.discount, arm, reward)
 
 
 @register(ThompsonState, act, update)
