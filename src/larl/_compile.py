@@ -24,6 +24,7 @@ KERNEL_SOURCES = (
     "_compile.py",
     "_words.py",
     "_moments.py",
+    "_latent.py",
     "world.py",
     "variants.py",
     "filter.py",

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import INNER, copy_fields, entry
+from larl._latent import advance, begin, react
 from larl._words import POLICY, WORLD, stream, word
 from larl.policies._contract import Policy, act, reveal, update
-from larl.world import World, advance, begin, react
+from larl.world import World
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int16]

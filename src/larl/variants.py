@@ -9,8 +9,9 @@ import numpy as np
 
 from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
 from larl._compile import assign, implement, inline
+from larl._latent import Floats, Latent, advance, begin, react
 from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
-from larl.world import Floats, Latent, LatentAR, World, advance, begin, react
+from larl.world import LatentAR, World
 
 
 class TailsState(NamedTuple):
