@@ -121,7 +121,8 @@ def test_it_leaves_report_claims_figures_and_data(finished):
     assert json.loads((out / "claims.json").read_text()) == [claim._asdict() for claim in verdicts]
     html = (out / "report.html").read_text()
     assert not re.search(r'(src|href)="(?!data:|#)', html), "the page asks for something from elsewhere"
-    assert html.count("<figure>") == html.count("</figure>") == len(list((out / "figures").glob("*.png"))) == 9
+    assert html.count("<figure>") == html.count("</figure>") == 9
+    assert len(list((out / "figures").glob("*.png"))) == len(list((out / "figures").glob("*.svg"))) == 10
     for claim in verdicts:
         assert claim.verdict in (HOLDS, CHANGED, FAILS, OPEN)
         assert claim.claim in (out / "reproduction.md").read_text()

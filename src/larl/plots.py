@@ -14,24 +14,28 @@ if TYPE_CHECKING:
 
     from larl.result import Result
 
-# Okabe & Ito's colours, told apart by the colour-blind; line styles tell the ninth policy from the first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+# Colours that the colour-blind tell apart (most of them Okabe & Ito's); line styles tell the eleventh from the first.
+COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31", "#882255", "#999999",
+)  # fmt: skip
 STYLES = ("-", "--", "-.", ":")
 
 
 def plot_regret(
     result: "Result", *, band: str = "sd", skip: int | str = 0, width: float | None = None,
-    floors: Mapping[str, float] | None = None, palette: Sequence[str] = (),
+    floors: Mapping[str, float] | None = None, palette: Sequence[str] = (), note: str = "", column: bool = False,
 ) -> Figure:  # fmt: skip
     """Mean cumulative regret over time, one panel a world. `band`: "sd" (the paper's), "quartiles", "se" or "none".
 
     `floors` gives a world's least possible regret a step in the long run, drawn as a dotted line. Policies in
-    `palette` have the colour of their place there, so that figures agree.
+    `palette` have the colour of their place there, so that figures agree. `note` is added below. `column`: panels one
+    below another, for the column of a paper.
     """
     band = one_of("sd", "quartiles", "se", "none")("plot_regret", "band", band)
     panels = result.worlds or [""]
-    figure = Figure(figsize=(width or 2.2 + 2.9 * len(panels), 3.4), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    size = (width or 3.4, 2.1 * len(panels) + 1.2) if column else (width or 2.2 + 2.9 * len(panels), 3.4)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(*((len(panels), 1) if column else (1, len(panels))), squeeze=False).ravel()
     curves = result.curves(skip).merge(result.quartiles(skip)) if band == "quartiles" else result.curves(skip)
     for axis, name in zip(axes, panels, strict=True):
         _curves(axis, result, curves.sel(world=name) if name else curves, band, list(palette) or result.policies)
@@ -42,13 +46,18 @@ def plot_regret(
                 time + 1, floors[name] * (time - first), color="0.35", linestyle=":", linewidth=1.2, label="floor"
             )
         axis.set_title(_plain(name), fontsize=10)
-    axes[0].set_ylabel("cumulative regret")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
+    for axis in axes if column else axes[:1]:
+        axis.set_ylabel("cumulative regret", fontsize=9)
+    place = {"loc": "outside lower center", "ncols": 2} if column else {"loc": "outside right center"}
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7 if column else 8, frameon=False, **place)
     trials = result.data.sizes["trial"]
     words = {"sd": "± one standard deviation", "se": "± two standard errors", "quartiles": "middle half of trials"}
-    note = f"mean of {trials:,} trials" + (f", band: {words[band]}" if band in words else "")
-    figure.supxlabel(f"step   ({note})", fontsize=9)
+    parts = [f"mean of {trials:,} trials", f"band: {words[band]}" if band in words else "", note]
+    text = ("\n" if column else ", ").join(part for part in parts if part)
+    if column:
+        axes[-1].set_xlabel(f"step\n{text}", fontsize=8)
+    else:
+        figure.supxlabel(f"step   ({text})", fontsize=9)
     return figure
 
 

@@ -1,6 +1,7 @@
 """The paper, reproduced: its experiments, its claims each with a verdict, and one page that shows them."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -41,10 +42,12 @@ def reproduce(
         found |= stages.run(baselines(scope, found), out / "data", bar, threads)
         found |= stages.run(later, out / "data", bar, threads)
     main = join(found[f"baselines-k{k}"] for k in ORDERS)
+    print("drawing, and checking the theory", file=sys.stderr, flush=True)
     sections = [experiment_1(main, found), experiment_2(found["lookback"]), theory(scope)]
     if scope.everything:
         sections += [experiment_3(found), experiment_4(found)]
     verdicts = [claim for section in sections for claim in section.claims]
+    print(f"writing {out / 'report.html'}", file=sys.stderr, flush=True)
     _write(out, [claims_section(verdicts, scope), *sections], verdicts, command)
     return verdicts
 

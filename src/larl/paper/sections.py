@@ -62,8 +62,16 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
     floors = {name(k): floor(worlds.paper(k)) for k in ORDERS}
     figures = {
         "regret": plots.plot_regret(_only(main, printed), skip="k", floors=floors, palette=main.policies),
+        "regret-column": plots.plot_regret(
+            _only(main, printed), skip="k", floors=floors, palette=main.policies, column=True
+        ),
         "regret-tuned": plots.plot_regret(
-            _only(main, tuned), skip="k", band="se", floors=floors, palette=main.policies
+            _only(main, tuned),
+            skip="k",
+            band="se",
+            floors=floors,
+            palette=main.policies,
+            note="baselines tuned on other seeds",
         ),
         "wins": plots.plot_wins(_only(main, printed), skip="k"),
         "wins-tuned": plots.plot_wins(_only(main, tuned), skip="k"),
