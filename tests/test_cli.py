@@ -1,9 +1,10 @@
 """The command line as a user meets it: another process, its output, its files and its exit code."""
 
-import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ def command(*words: object) -> list[str]:
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=300)
+
+
+@contextmanager
+def started(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """A command on its way, which hears Ctrl-C even where this process, started in the background, does not."""
+    process = subprocess.Popen(
+        command(*words), stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -110,12 +125,12 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
 
 
 def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
-    process = subprocess.Popen(command("paper", "--quick", "--out", tmp_path), stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "data" / "tuning-k1.nc").exists():  # the first study is finished
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.05)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
+    with started("paper", "--quick", "--out", tmp_path) as process:
+        while not (tmp_path / "data" / "tuning-k1.nc").exists():  # the first study is finished
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
     assert process.returncode == 130
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").glob("*.nc")}
     assert not (tmp_path / "report.html").exists()
@@ -129,15 +144,11 @@ def test_control_c_stops_cleanly_with_130(study, tmp_path):
     study.write_text(
         STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon")
     )
-    process = subprocess.Popen(
-        command("compare", study, "--out", tmp_path / "out"), stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    assert process.stderr is not None
-    line = process.stderr.readline()  # the first line of progress: it is running
-    assert "LARL" in line
-    process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=120)
+    with started("compare", study, "--out", tmp_path / "out") as process:
+        assert process.stderr is not None
+        assert "LARL" in process.stderr.readline()  # the first line of progress: it is running
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "stopped" in rest
     assert "Traceback" not in rest

@@ -33,6 +33,8 @@ def test_the_example_reads_as_it_says():
     assert example.worlds["slow drift"] == larl.LatentAR(gammas=[0.9], beta=[-1, 1], mu=[0, 0])
     assert example.worlds["paper, k = 5"] == worlds.paper(5)
     assert example.worlds["3 random arms"] == worlds.random(2, 3, 0, radius=0.9)
+    base = larl.LatentAR(gammas=[0.9], beta=[-1, 1], mu=[0, 0])
+    assert example.worlds["heavy tails"] == larl.variants.HeavyTails(base, df=3.0)
     assert example.policies["LARL, s = 5"] == larl.LARL(5)
     assert example.policies["Kalman"] == larl.KalmanOracle()
 
@@ -68,6 +70,9 @@ def test_it_runs_as_compare_does(tmp_path):
         ("paper = 1", "random = {k = 1, arms = 2, seed = 0, size = 3}", ["random.size = 3"]),
         ("paper = 1", "gammas = [0.5]\nbeta = [1, 2]", ["worlds.w", "mu", "no default"]),
         ("paper = 1", "gammas = [0.5]\nbeta = [1, 2]\nmu = [0, 0]\nstart = {sd = 1, var = 1}", ["start", "var = 1"]),
+        ("paper = 1", 'world = "Winter"', ["worlds.w", "world = 'Winter'", "Seasonal"]),
+        ("paper = 1", 'world = "ChangePoints"\nperiod = 3', ["worlds.w", "period = 3", "hazard"]),
+        ("paper = 1", 'world = "HeavyTails"\nbase = {gammas = [0.5]}', ["worlds.w.base", "beta"]),
         ("paper = 1", "gammas = [1.5]\nbeta = [1, 2]\nmu = [0, 0]", ["gammas", "spectral radius"]),
         ('policy = "LARL"', 'policy = "LRAL"', ["policies.p", "policy = 'LRAL'", "LARLBIC"]),
         ('policy = "LARL"', "", ["policies.p", "policy = None"]),

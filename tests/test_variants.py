@@ -1,11 +1,13 @@
 """Worlds beyond the paper's: their laws, and that the engine, the walk and the baselines take them like any other."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import larl
-from larl.variants import Burden, ChangePoints, HeavyTails, Seasonal
+from larl.variants import Burden, ChangePoints, HeavyTails, Seasonal, from_dict
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
 
@@ -29,6 +31,18 @@ def test_the_walk_is_the_engines_trial(name):
             assert walk.reward(arm) == result.reward[0, trial, t].item()
             assert walk.means.max() - walk.means[arm] == result.regret[0, trial, t].item()
             walk.advance(arm)
+
+
+@pytest.mark.parametrize("world", [*WORLDS.values(), BASE], ids=str)
+def test_survives_json(world):
+    assert from_dict(json.loads(json.dumps(world.to_dict()))) == world
+
+
+def test_a_world_is_not_read_as_another_kind():
+    with pytest.raises(larl.InvalidValue, match="world = 'HeavyTails'"):
+        larl.LatentAR.from_dict(BASE.to_dict() | {"world": "HeavyTails"})
+    with pytest.raises(larl.InvalidValue, match="Walk: arm = 2"):
+        Walk(BASE, 0, 0).reward(2)
 
 
 @pytest.mark.parametrize("name", WORLDS)

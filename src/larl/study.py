@@ -5,7 +5,8 @@ trials = 1000
 seed = 0                    # optional, as is keep = "all" or "summary"
 
 [worlds."k = 1"]
-paper = 1                   # or random = {k = 2, arms = 3, seed = 0}, or the fields of larl.LatentAR
+paper = 1                   # or random = {k = 2, arms = 3, seed = 0}, or the fields of larl.LatentAR,
+                                # or world = "Seasonal" (any kind of larl.variants) and its fields
 
 [policies."LARL, s = 1"]
 policy = "LARL"             # any registered name, and the fields of its spec
@@ -18,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from larl import worlds
+from larl import variants, worlds
 from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, whole
 from larl._progress import Progress
 from larl.comparison import MOST, SEED_MAX, compare
 from larl.policies import Policy, from_dict
 from larl.result import Result
-from larl.world import LatentAR, World
+from larl.world import World
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ def _tables(owner: str, given: object, read: Callable[[Mapping[str, Any], str], 
     return found
 
 
-def _world(values: Mapping[str, Any], owner: str) -> LatentAR:
+def _world(values: Mapping[str, Any], owner: str) -> World:
     if "paper" not in values and "random" not in values:
-        return LatentAR.from_dict(values, owner)
+        return variants.from_dict(values, owner)
     if len(values) > 1:
         raise InvalidValue(owner, "keys", sorted(values), "nothing beside paper = … or random = {…}")
     if "paper" in values:

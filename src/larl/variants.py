@@ -1,17 +1,39 @@
 """Worlds beyond the paper's definition, to see what LARL does where its assumptions fail."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
+from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, whole
 from larl._compile import assign, implement, inline
 from larl._latent import Floats, Latent, advance, begin, react
 from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
 from larl.world import LatentAR, World
+
+
+@dataclass(frozen=True)
+class Altered(World):
+    """A latent AR bandit with something changed."""
+
+    base: LatentAR
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not isinstance(self.base, LatentAR):
+            raise InvalidValue(type(self).__name__, "base", self.base, "a larl.LatentAR")
+
+    @property
+    def arms(self) -> int:  # type: ignore[override]
+        """The number of arms."""
+        return self.base.arms
+
+    @property
+    def k(self) -> int:  # type: ignore[override]
+        """The order of the latent process."""
+        return self.base.k
 
 
 class TailsState(NamedTuple):
@@ -39,25 +61,10 @@ implement(advance, TailsState, tails_advance)
 
 
 @dataclass(frozen=True)
-class HeavyTails(World):
+class HeavyTails(Altered):
     """A latent AR bandit whose reward noise is Student's t with `df` > 2 degrees of freedom, of the same variance."""
 
-    base: LatentAR
     df: float = checked(number(above=2.0), 3.0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        _check_base(self)
-
-    @property
-    def arms(self) -> int:  # type: ignore[override]
-        """The number of arms."""
-        return self.base.arms
-
-    @property
-    def k(self) -> int:  # type: ignore[override]
-        """The order of the latent process."""
-        return self.base.k
 
     @property
     def filterable(self) -> LatentAR:
@@ -99,38 +106,21 @@ implement(react, BurdenState, burden_react)
 
 
 @dataclass(frozen=True)
-class Burden(World):
+class Burden(Altered):
     """A latent AR bandit whose state feels the actions: arm a adds effect_a to the next z (a prompt that tires).
 
     Regret is against the best arm at the state that the policy's own actions led to.
     """
 
-    base: LatentAR
     effect: Sequence[float] = checked(numbers(2))
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        _check_base(self)
+        super().__post_init__()
         if len(self.effect) != self.base.arms:
             raise InvalidValue("Burden", "effect", self.effect, f"{self.base.arms} numbers, one for each arm")
 
-    @property
-    def arms(self) -> int:  # type: ignore[override]
-        """The number of arms."""
-        return self.base.arms
-
-    @property
-    def k(self) -> int:  # type: ignore[override]
-        """The order of the latent process."""
-        return self.base.k
-
     def latent(self) -> BurdenState:
         return BurdenState(self.base.latent(), np.zeros(self.arms), self.base.sd, np.array(self.effect), np.zeros(1))
-
-
-def _check_base(world: Any) -> None:
-    if not isinstance(world.base, LatentAR):
-        raise InvalidValue(type(world).__name__, "base", world.base, "a larl.LatentAR")
 
 
 class ChangeState(NamedTuple):
@@ -231,3 +221,19 @@ class Seasonal(World):
     def latent(self) -> SeasonState:
         vectors = (np.array(self.mu), np.array(self.amplitude), np.array(self.phase))
         return SeasonState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), *vectors, self.period)
+
+
+KINDS: dict[str, type[World]] = {kind.__name__: kind for kind in (LatentAR, HeavyTails, Burden, ChangePoints, Seasonal)}
+
+
+def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
+    """The world that `to_dict` wrote; without a `world` that names its kind it is a LatentAR."""
+    kind = values.get("world", "LatentAR")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidValue(owner or "world", "world", kind, ", ".join(KINDS))
+    if kind == "LatentAR":
+        return LatentAR.from_dict(values, owner or kind)
+    given = known_fields(KINDS[kind], {key: value for key, value in values.items() if key != "world"}, owner or kind)
+    if isinstance(given.get("base"), Mapping):
+        given["base"] = LatentAR.from_dict(given["base"], f"{owner or kind}.base")
+    return KINDS[kind](**given)

@@ -192,6 +192,8 @@ class LatentAR(World):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], owner: str = "LatentAR") -> "LatentAR":
         """The world that `to_dict` wrote (fields left out take their defaults)."""
+        if values.get("world", "LatentAR") != "LatentAR":
+            raise InvalidValue(owner, "world", values["world"], "'LatentAR'; larl.variants.from_dict reads every kind")
         given = known_fields(cls, {name: value for name, value in values.items() if name != "world"}, owner)
         start = given.get("start")
         if isinstance(start, Mapping):
@@ -204,6 +206,7 @@ class Walk:
     """One trial of a world, step by step: the same path and luck as the engine's trial of that seed and number."""
 
     def __init__(self, world: World, seed: int, trial: int) -> None:
+        seed, trial = (whole(0, 2**63 - 1)("Walk", *each) for each in (("seed", seed), ("trial", trial)))
         self._latent, self._seed, self._trial = world.latent(), seed, trial
         self.time = -1
         self.advance()
@@ -211,7 +214,7 @@ class Walk:
     def advance(self, arm: int | None = None) -> None:
         """Go to the next step, after `arm` was played."""
         if arm is not None:
-            react_to(self._latent, arm)
+            react_to(self._latent, self._known(arm))
         self.time += 1
         self._luck = walk(self._latent, self._seed, self._trial, self.time)
 
@@ -233,4 +236,8 @@ class Walk:
 
     def reward(self, arm: int) -> float:
         """The reward that `arm` gives at this step."""
+        arm = self._known(arm)
         return float(self._latent.means[arm] + self._latent.sd[arm] * self._luck)
+
+    def _known(self, arm: int) -> int:
+        return int(whole(0, self._latent.means.size - 1)("Walk", "arm", arm))
