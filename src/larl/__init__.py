@@ -1,7 +1,7 @@
 """larl: bandits whose rewards drift.
 
-The latent auto-regressive bandit (`LatentAR`), policies that play it (`LARL`, baselines, oracles) and their comparison
-(`compare`). Names are loaded when first used, so that `import larl` is quick.
+The latent auto-regressive bandit (`LatentAR`; with a vector for its state, `LatentVAR`), policies that play it (`LARL`,
+baselines, oracles) and their comparison (`compare`). Names are loaded when first used, so that `import larl` is quick.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from larl.result import Result as Result
     from larl.result import join as join
     from larl.result import load as load
+    from larl.vector import LatentVAR as LatentVAR
     from larl.world import JointNormal as JointNormal
     from larl.world import LatentAR as LatentAR
     from larl.world import Normal as Normal
@@ -26,6 +27,7 @@ _HOMES = {
     "InvalidValue": "_check",
     "JointNormal": "world",
     "LatentAR": "world",
+    "LatentVAR": "vector",
     "Normal": "world",
     "Result": "result",
     "Walk": "world",
@@ -46,6 +48,7 @@ _MODULES = (
     "study",
     "theory",
     "variants",
+    "vector",
     "world",
     "worlds",
 )

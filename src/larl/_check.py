@@ -92,6 +92,36 @@ def numbers(least: int = 1) -> Check:
     return check
 
 
+def matrix(rows: int | None = None, columns: int | None = None) -> Check:
+    """Rows of finite numbers, all of one length, kept as tuples; so many rows and columns where these are given."""
+    accepted = f"{rows or '1 or more'} rows of {columns or 'equally many'} finite numbers"
+
+    def check(owner: str, name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        result = tuple(numbers()(owner, f"{name}[{i}]", row) for i, row in enumerate(value))
+        width = columns or (len(result[0]) if result else 0)
+        if not result or len(result) != (rows or len(result)) or any(len(row) != width for row in result):
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def covariance(size: int) -> Check:
+    """A symmetric size×size matrix with no negative eigenvalue, kept as tuples."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+        rows: tuple[tuple[float, ...], ...] = matrix(size, size)(owner, name, value)
+        cov = np.array(rows)
+        largest = float(np.abs(cov).max())
+        if not np.allclose(cov, cov.T, atol=1e-8 * largest) or np.linalg.eigvalsh(cov).min() < -1e-12 * largest:
+            raise InvalidValue(owner, name, rows, "a symmetric matrix with no negative eigenvalue")
+        return rows
+
+    return check
+
+
 def interval() -> Check:
     """Two finite numbers, the second the larger."""
 

@@ -28,6 +28,7 @@ KERNEL_SOURCES = (
     "world.py",
     "variants.py",
     "filter.py",
+    "_floor.py",
     "engine.py",
     "policies/*.py",
 )

@@ -1,29 +1,34 @@
-"""Worlds inside kernels: what every latent state can do, and the latent AR process."""
+"""Worlds inside kernels: what every latent state can do, and the latent process, scalar or vector."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import assign, entry, generic, implement, kernel
-from larl._words import START, WORLD, normal_pair, stream
+from larl._compile import assign, entry, generic, implement, inline, kernel
+from larl._words import START, WORLD, normal_pair, stream, word
 
 Floats = NDArray[np.float64]
 
 
 class Latent(NamedTuple):
-    """A world inside a kernel: its parameters, the last k latent states (latest first) and the current means."""
+    """A world inside a kernel: its parameters, the last k latent states (latest first) and the current means.
 
-    gammas: Floats
-    gamma0: float
-    sigma_z: float
+    A latent state has m components; those of one step are neighbours wherever several steps stand in a row.
+    """
+
+    gammas: Floats  # (m, mk) of z_t on `recent`
+    gamma0: Floats  # (m,)
+    factor: Floats  # (m, m): the covariance of the shocks is factor @ factor.T
     mu: Floats
-    beta: Floats
+    beta: Floats  # (arms, m)
     sd: Floats
-    start_mean: Floats  # of z_0 … z_{k−1}
-    start_factor: Floats  # its covariance is factor @ factor.T
-    first: Floats  # z_0 … z_{k−1} of this trial
-    recent: Floats
+    start_mean: Floats  # (mk,) of z_0 … z_{k−1}
+    start_factor: Floats  # (mk, mk): its covariance is factor @ factor.T
+    first: Floats  # (mk,) z_0 … z_{k−1} of this trial
+    recent: Floats  # (mk,)
+    shock: Floats  # (m,) scratch
+    next: Floats  # (m,) scratch
     means: Floats
 
 
@@ -58,21 +63,50 @@ def begin_latent(latent: Latent, seed: int, trial: int) -> None:
             latent.first[i] += latent.start_factor[i, j] * draw
 
 
+@inline
+def draw_shocks(shock: Floats, first: float, key: np.uint64, t: int) -> None:
+    """The standard normal shocks of step t: `first`, drawn with the reward's noise, and those of further components."""
+    shock[0] = first
+    if shock.size > 1:
+        further = word(~key, t)
+        for i in range(1, shock.size, 2):
+            left, right = normal_pair(further, i // 2)
+            shock[i] = left
+            if i + 1 < shock.size:
+                shock[i + 1] = right
+
+
+@inline
+def set_means(latent: Latent) -> None:
+    """The means at the current z: μ_a + β_aᵀz."""
+    for arm in range(latent.mu.size):
+        mean = latent.mu[arm]
+        for i in range(latent.next.size):
+            mean += latent.beta[arm, i] * latent.recent[i]
+        latent.means[arm] = mean
+
+
 def advance_latent(latent: Latent, key: np.uint64, t: int) -> float:
     """Move z and the means to step t; the noise is standard normal."""
-    shock, luck = normal_pair(key, t)
-    k = latent.recent.size
-    if t < k:
-        z = latent.first[t]
+    first, luck = normal_pair(key, t)
+    size, m = latent.recent.size, latent.next.size
+    if t * m < size:
+        for i in range(m):
+            latent.next[i] = latent.first[t * m + i]
     else:
-        z = latent.gamma0 + latent.sigma_z * shock
-        for j in range(k):
-            z += latent.gammas[j] * latent.recent[j]
-    for j in range(k - 1, 0, -1):
-        latent.recent[j] = latent.recent[j - 1]
-    latent.recent[0] = z
-    for arm in range(latent.mu.size):
-        latent.means[arm] = latent.mu[arm] + latent.beta[arm] * z
+        draw_shocks(latent.shock, first, key, t)
+        for i in range(m):
+            z = latent.gamma0[i]
+            for j in range(m):
+                z += latent.factor[i, j] * latent.shock[j]
+            for j in range(size):
+                z += latent.gammas[i, j] * latent.recent[j]
+            latent.next[i] = z
+    for j in range(size - 1, m - 1, -1):
+        latent.recent[j] = latent.recent[j - m]
+    for i in range(m):
+        latent.recent[i] = latent.next[i]
+    set_means(latent)
     return luck
 
 
@@ -97,6 +131,7 @@ def react_to(latent: Any, arm: int) -> None:
 def trace_path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
     begin(latent, seed, trial)
     key = stream(seed, trial, WORLD)
-    for t in range(path.size):
+    for t in range(path.shape[0]):
         advance(latent, key, t)
-        path[t] = latent.recent[0]
+        for i in range(path.shape[1]):
+            path[t, i] = latent.recent[i]

@@ -3,6 +3,7 @@
 Everything is about predictions: `mean` and `cov` are those of the latent state given the rewards *before* it.
 """
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from larl._check import InvalidValue, number, whole
 from larl._compile import assign, inline, kernel
-from larl.world import LatentAR
+from larl.world import LatentAR, Linear
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +61,10 @@ def condition(mean: Floats, cov: Floats, c: Floats, variance: float, value: floa
 
 
 class Belief(NamedTuple):
-    """What an exact filter knows before step t. Until t = k the state is (z_{k−1} … z_0), later (z_t … z_{t−k+1})."""
+    """What an exact filter knows before step t. Until t = k the state is (z_{k−1} … z_0), later (z_t … z_{t−k+1}).
+
+    The m components of each z are neighbours.
+    """
 
     mean: Floats
     cov: Floats
@@ -68,34 +72,49 @@ class Belief(NamedTuple):
     gamma: Floats
     drift: Floats
     noise: Floats
-    beta: Floats
+    beta: Floats  # (arms, m)
     mu: Floats
     variance: Floats  # (arms,) of the reward noise
 
 
-def belief(world: LatentAR) -> Belief:
+def belief(world: Linear) -> Belief:
     """The exact filter before the first step: the world's start."""
-    mean, cov = world.start_moments
-    system = world.system
+    (mean, cov), system = world.start_moments, world.system
+    latest_first = np.ravel(np.reshape(np.arange(mean.size), (world.k, world.m))[::-1])
     return Belief(
-        mean[::-1].copy(), cov[::-1, ::-1].copy(), np.zeros(1, dtype=np.int64), system.gamma, system.drift,
-        system.noise, np.array(world.beta), system.mu, system.sd**2,
+        mean[latest_first], cov[np.ix_(latest_first, latest_first)], np.zeros(1, dtype=np.int64), system.gamma,
+        system.drift, system.noise, world.loadings, system.mu, system.sd**2,
     )  # fmt: skip
 
 
 @kernel
 def place(belief: Belief) -> int:
-    """Where in the state z_t stands."""
-    return max(belief.mean.size - 1 - belief.time[0], 0)
+    """Where in the state z_t begins."""
+    m = belief.beta.shape[1]
+    return max(belief.mean.size - m - m * belief.time[0], 0)
+
+
+@inline
+def best_arm(mu: Floats, beta: Floats, state: Floats, at: int) -> int:
+    """The lowest arm with the largest μ_a + β_aᵀz, where z begins at `at` of the state."""
+    best, choice = -math.inf, 0
+    for arm in range(mu.size):
+        mean = mu[arm]
+        for i in range(beta.shape[1]):
+            mean += beta[arm, i] * state[at + i]
+        if mean > best:
+            best, choice = mean, arm
+    return choice
 
 
 @kernel
 def observe(belief: Belief, arm: int, reward: float) -> None:
     """Condition on this step's reward and move on to the next step."""
-    c = np.zeros(belief.mean.size)
-    c[place(belief)] = belief.beta[arm]
+    c, at, m = np.zeros(belief.mean.size), place(belief), belief.beta.shape[1]
+    for i in range(m):
+        c[at + i] = belief.beta[arm, i]
     mean, cov = condition(belief.mean, belief.cov, c, belief.variance[arm], reward - belief.mu[arm])
-    if belief.time[0] >= belief.mean.size - 1:
+    if m * (belief.time[0] + 1) >= belief.mean.size:
         mean, cov = predict(mean, cov, belief.gamma, belief.drift, belief.noise)
     assign(belief.mean, mean)
     for i in range(mean.size):
@@ -103,55 +122,89 @@ def observe(belief: Belief, arm: int, reward: float) -> None:
     belief.time[0] += 1
 
 
-def filter_path(world: LatentAR, arms: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
-    """Exact mean and variance of each z_t given the actions and rewards before step t."""
+def filter_path(world: Linear, arms: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
+    """Exact mean and variance of each z_t given the actions and rewards before step t: (steps,) each.
+
+    Where z_t is a vector, (steps, m) and (steps, m, m).
+    """
     played, seen = np.asarray(arms), np.asarray(rewards, dtype=float)
     if played.shape != seen.shape or played.ndim != 1:
         raise InvalidValue("filter_path", "rewards", seen.shape, f"as many rewards as arms: shape {played.shape}")
-    now, means, variances = belief(world), np.empty(seen.size), np.empty(seen.size)
+    now, m = belief(world), world.m
+    means, variances = np.empty((seen.size, m)), np.empty((seen.size, m, m))
     for t in range(seen.size):
         arm = whole(0, world.arms - 1)("filter_path", f"arms[{t}]", played[t])
-        at = place(now)
+        at = slice(place(now), place(now) + m)
         means[t], variances[t] = now.mean[at], now.cov[at, at]
         observe(now, arm, number()("filter_path", f"rewards[{t}]", seen[t]))
-    return means, variances
+    return (means[:, 0], variances[:, 0, 0]) if isinstance(world, LatentAR) else (means, variances)
+
+
+class Measured(NamedTuple):
+    """Where every arm measures the same thing equally well: y_t = (r_t − μ_a)/b_a = uᵀz_t + N(0, V), β_a = b_a u."""
+
+    direction: Floats  # (m,) u, of length 1; 1 where m = 1
+    scale: Floats  # (arms,) b; β where m = 1
+    variance: float  # V
+
+
+def measured(world: Linear) -> Measured | None:
+    """What a reward measures, whichever arm is played; None where that depends on the arm."""
+    beta = world.loadings
+    length = np.abs(np.hypot.reduce(beta, axis=1))
+    if length.min() == 0.0:
+        return None
+    direction = beta[int(np.argmax(length))] / length.max()
+    direction = direction * np.sign(direction[np.flatnonzero(direction)[0]])
+    scale = beta @ direction
+    if np.abs(beta - np.outer(scale, direction)).max() > 1e-12 * length.max():
+        return None
+    if world.noise == "scaled":
+        return Measured(direction, scale, world.sigma_r**2)
+    equal = np.ptp(length) <= 1e-12 * length.max()
+    return Measured(direction, scale, float((world.sigma_r / length[0]) ** 2)) if equal else None
+
+
+def _must_be_measured(world: Linear) -> Measured:
+    found = measured(world)
+    if found is None:
+        accepted = "no β of 0, and noise='scaled' or all |β| equal: else the steady state depends on the arms played"
+        if world.m > 1:
+            accepted = f"all β on one line through 0, {accepted}"
+        raise InvalidValue("steady_state", "world", world, accepted)
+    return found
+
+
+def measurement_variance(world: Linear) -> float:
+    """V, the variance of y_t = (r_t − μ_a)/b_a given z_t. Only where all arms share it is there a steady state."""
+    return _must_be_measured(world).variance
 
 
 class SteadyState(NamedTuple):
-    """z̃_{t+1} = (Γ − ΓKC) z̃_t + ΓK y_t + γ₀e₁ with y_t = (r_t − μ_a)/β_a."""
+    """z̃_{t+1} = (Γ − ΓKC) z̃_t + ΓK y_t + drift with y_t = (r_t − μ_a)/b_a; for a LatentAR C = e₁ᵀ and b = β."""
 
-    cov: Floats  # (k, k) P, the covariance of z⃗_t given the rewards before t
-    gain: Floats  # (k,) K = PCᵀ(CPCᵀ + V)⁻¹
-    closed: Floats  # (k, k) Γ − ΓKC: how an old prediction enters the next
-    push: Floats  # (k,) ΓK: how a measurement enters it
-    drift: Floats  # (k,) γ₀e₁
-
-
-def measurement_variance(world: LatentAR) -> float:
-    """V, the variance of y_t = (r_t − μ_a)/β_a given z_t. Only where all arms share it is there a steady state."""
-    beta = np.abs(world.beta)
-    if world.noise == "scaled" and beta.min() > 0.0:
-        return world.sigma_r**2
-    if beta.min() > 0.0 and np.ptp(beta) <= 1e-12 * beta.max():
-        return float((world.sigma_r / beta[0]) ** 2)
-    accepted = "no β of 0, and noise='scaled' or all |β| equal: else the steady state depends on the arms played"
-    raise InvalidValue("steady_state", "world", world, accepted)
+    cov: Floats  # (mk, mk) P, the covariance of z⃗_t given the rewards before t
+    gain: Floats  # (mk,) K = PCᵀ(CPCᵀ + V)⁻¹
+    closed: Floats  # (mk, mk) Γ − ΓKC: how an old prediction enters the next
+    push: Floats  # (mk,) ΓK: how a measurement enters it
+    drift: Floats  # (mk,) γ₀, then zeros
+    c: Floats  # (mk,) C: u, then zeros
+    scale: Floats  # (arms,) b
 
 
-def _riccati(gamma: Floats, variance: float) -> Floats:
-    """P for a latent shock of variance 1: scipy's solution, or the recursion's limit where that fails or is off."""
+def _riccati(gamma: Floats, noise: Floats, c: Floats, variance: float) -> Floats:
+    """P: scipy's solution, or the recursion's limit where that fails or is off (as it may be without noise)."""
     from scipy.linalg import solve_discrete_are
 
-    unit = np.eye(len(gamma))[0]
-    noise = np.outer(unit, unit)
-
     def step(cov: Floats) -> Floats:
-        seen = cov[:, 0]
-        following: Floats = gamma @ (cov - np.outer(seen, seen) / (cov[0, 0] + variance)) @ gamma.T + noise
+        seen = cov @ c
+        size = float(c @ seen) + variance
+        narrowed = cov - np.outer(seen, seen) / size if size > 0.0 else cov
+        following: Floats = gamma @ narrowed @ gamma.T + noise
         return following
 
     try:
-        cov = np.asarray(solve_discrete_are(gamma.T, unit[:, None], noise, np.array([[variance]])))
+        cov = np.asarray(solve_discrete_are(gamma.T, c[:, None], noise, np.array([[variance]])))
         if np.allclose(cov, step(cov), rtol=1e-8, atol=1e-10 * np.abs(cov).max()):
             return (cov + cov.T) / 2.0
     except (ValueError, np.linalg.LinAlgError):
@@ -165,17 +218,20 @@ def _riccati(gamma: Floats, variance: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def steady_state(world: LatentAR) -> SteadyState:
+def steady_state(world: Linear) -> SteadyState:
     """The steady-state filter: P = ΓPΓᵀ + W − ΓPCᵀ(CPCᵀ + V)⁻¹CPΓᵀ (App. C), with γ₀ where the paper drops it."""
-    system, variance, unit = world.system, measurement_variance(world), np.eye(world.k)[0]
-    if world.sigma_z == 0.0 or variance == 0.0:
+    system, (direction, scale, variance), m = world.system, _must_be_measured(world), world.m
+    c = np.concatenate([direction, np.zeros(m * (world.k - 1))])
+    unit = float(np.diag(system.noise).max())
+    if unit == 0.0 or (variance == 0.0 and m == 1):
         cov = system.noise  # nothing moves, or every z_t is seen without noise: only the last shock is unknown
     else:
-        cov = world.sigma_z**2 * _riccati(system.gamma, variance / world.sigma_z**2)
-    scale = cov[0, 0] + variance
-    gain = cov[:, 0] / scale if scale > 0.0 else np.zeros(world.k)
+        cov = unit * _riccati(system.gamma, system.noise / unit, c, variance / unit)
+    seen = cov @ c
+    size = float(c @ seen) + variance
+    gain = seen / size if size > 0.0 else np.zeros(m * world.k)
     push = system.gamma @ gain
-    return SteadyState(cov, gain, system.gamma - np.outer(push, unit), push, system.drift)
+    return SteadyState(cov, gain, system.gamma - np.outer(push, c), push, system.drift, c, scale)
 
 
 @inline

@@ -5,8 +5,8 @@ trials = 1000
 seed = 0                    # optional, as is keep = "all" or "summary"
 
 [worlds."k = 1"]
-paper = 1                   # or random = {k = 2, arms = 3, seed = 0}, or the fields of larl.LatentAR,
-                                # or world = "Seasonal" (any kind of larl.variants) and its fields
+paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 2: a vector state), or the fields of
+                            # larl.LatentAR, or world = "Seasonal" (LatentVAR, any of larl.variants) and its fields
 
 [policies."LARL, s = 1"]
 policy = "LARL"             # any registered name, and the fields of its spec
@@ -89,7 +89,9 @@ def _world(values: Mapping[str, Any], owner: str) -> World:
     if "paper" in values:
         return worlds.paper(values["paper"])
     if not isinstance(values["random"], Mapping) or not {"k", "arms", "seed"} <= set(values["random"]):
-        raise InvalidValue(owner, "random", values["random"], "{k = …, arms = …, seed = …} and, if wanted, radius = …")
-    for name in set(values["random"]) - {"k", "arms", "seed", "radius"}:
-        raise InvalidValue(owner, f"random.{name}", values["random"][name], "only k, arms, seed and radius")
-    return worlds.random(**values["random"])
+        raise InvalidValue(
+            owner, "random", values["random"], "{k = …, arms = …, seed = …} and, if wanted, radius = …, m = …"
+        )
+    for name in set(values["random"]) - {"m", "k", "arms", "seed", "radius"}:
+        raise InvalidValue(owner, f"random.{name}", values["random"][name], "only m, k, arms, seed and radius")
+    return (worlds.random_vector if "m" in values["random"] else worlds.random)(**values["random"])

@@ -2,6 +2,9 @@
 
 Lemma 2: θ_a and the bias. Lemma 3: the confidence radius. Lemma 4: the bound on contexts. Theorem 1: the regret bound.
 And what the paper does not print: the floor, the regret that even the best informed policy pays.
+
+Lemma 2 is for every world whose filter has a steady state, also with a vector state; Lemmas 3 and 4 and Theorem 1 are
+for a LatentAR; the floor is for every LatentAR and LatentVAR.
 """
 
 import math
@@ -9,43 +12,58 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from larl._check import number, one_of, whole
+from larl._check import InvalidValue, number, one_of, whole
+from larl._floor import best_mean as best_mean
+from larl._floor import floor as floor
+from larl._floor import floor_bound as floor_bound
+from larl._floor import greedy_regret as greedy_regret
+from larl._floor import predictability as predictability
+from larl._floor import random_cost as random_cost
 from larl.filter import steady_state
-from larl.world import LatentAR
+from larl.world import LatentAR, Linear
 
 Floats = NDArray[np.float64]
 
 
+def _scalar(world: object, asked: str) -> LatentAR:
+    if not isinstance(world, LatentAR):
+        raise InvalidValue(asked, "world", world, "a larl.LatentAR: the paper's bounds are for a scalar latent state")
+    return world
+
+
 @lru_cache(maxsize=256)
-def reward_parameters(world: LatentAR, s: int) -> Floats:
+def reward_parameters(world: Linear, s: int) -> Floats:
     """θ_a for every arm, shape (arms, 2s|A|+1), in the order of Φ_t(s) = [R_t, A_t, 1], oldest lag first (Lemma 2).
 
-    With g_j = e₁ᵀ(Γ−ΓKC)^j ΓK: R's entry of lag j under arm b is β_a g_j/β_b, A's is −β_a g_j μ_b/β_b, and the
-    intercept is μ_a + β_a e₁ᵀ Σ_{j<s} (Γ−ΓKC)^j γ₀e₁.
+    With g_j = C(Γ−ΓKC)^j ΓK: R's entry of lag j under arm b is β_a g_j/β_b, A's is −β_a g_j μ_b/β_b, and the
+    intercept is μ_a + β_a C Σ_{j<s} (Γ−ΓKC)^j drift. C is e₁ᵀ; where z is a vector and β_a = b_a u, it is (uᵀ, 0 …)
+    and b stands for β.
     """
     steady = steady_state(world)
-    beta, mu = np.array(world.beta), np.array(world.mu)
-    power, weights, drift = np.eye(world.k)[0], np.empty(s), 0.0
+    beta, mu = steady.scale, world.system.mu
+    power, weights, drift = steady.c, np.empty(s), 0.0
     for j in range(s):
         weights[j] = power @ steady.push
-        drift += power @ steady.drift
+        drift += float(power @ steady.drift)
         power = power @ steady.closed
     rewards = np.kron(weights[::-1], 1.0 / beta)
     actions = np.kron(weights[::-1], -mu / beta)
     return np.concatenate([np.outer(beta, rewards), np.outer(beta, actions), (mu + beta * drift)[:, None]], axis=1)
 
 
-def bias_row(world: LatentAR, s: int) -> Floats:
-    """e₁ᵀ(Γ−ΓKC)^s: the bias of Lemma 2 is b_t(a, s) = β_a · bias_row · z̃_{t−s}."""
-    row: Floats = np.linalg.matrix_power(steady_state(world).closed, s)[0]
+def bias_row(world: Linear, s: int) -> Floats:
+    """C(Γ−ΓKC)^s: the bias of Lemma 2 is b_t(a, s) = β_a · bias_row · z̃_{t−s} (b_a for β_a where z is a vector)."""
+    steady = steady_state(world)
+    row: Floats = steady.c @ np.linalg.matrix_power(steady.closed, s)
     return row
 
 
-def noise_scale(world: LatentAR) -> Floats:
-    """R_a = √(β_a²P₁₁ + sd_a²), the standard deviation of r_t(a) around its steady-state prediction."""
-    result: Floats = np.sqrt(np.square(world.beta) * steady_state(world).cov[0, 0] + world.sd**2)
+def noise_scale(world: Linear) -> Floats:
+    """R_a = √(β_a² CPCᵀ + sd_a²), the standard deviation of r_t(a) around its steady-state prediction."""
+    steady = steady_state(world)
+    result: Floats = np.sqrt(np.square(steady.scale) * float(steady.c @ steady.cov @ steady.c) + world.sd**2)
     return result
 
 
@@ -57,7 +75,7 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     |r_t| ≤ |μ_a + β_a E z_t| + √(2(β_a² Var z_t + sd_a²) log(2T|A|/δ)), the worst over arms and steps;
     L = s(r² + 1) + 1. The arms are counted because which of them is played depends on the past.
     """
-    mean, cov = world.start_moments
+    mean, cov = _scalar(world, "context_bound").start_moments
     beta, mu, tail = np.array(world.beta), np.array(world.mu), 2.0 * math.log(2.0 * horizon * world.arms / delta)
     means, variances = list(mean), list(np.diag(cov))
     state, spread = mean[::-1], cov[::-1, ::-1]
@@ -73,61 +91,12 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     return float(s * (largest**2 + 1.0) + 1.0)
 
 
-def best_mean(mu: ArrayLike, beta: ArrayLike, mean: float, variance: float) -> float:
-    """E max_a (μ_a + β_a z) for z ~ N(mean, variance): the upper envelope of lines, integrated piece by piece.
-
-    On a piece (l, u) of the envelope, in standard units, a line adds (μ + β·mean)(Φ(u) − Φ(l)) + β·sd·(φ(l) − φ(u)).
-    """
-    height = np.asarray(mu, dtype=float) + np.asarray(beta, dtype=float) * mean
-    slope = np.asarray(beta, dtype=float) * math.sqrt(variance)
-    total, left, line = 0.0, -math.inf, int(np.lexsort((height, -slope))[-1])  # the lowest slope leads at −∞
-    while True:
-        steeper = np.flatnonzero(slope > slope[line])
-        crossings = (height[line] - height[steeper]) / (slope[steeper] - slope[line])
-        right = float(crossings.min()) if steeper.size else math.inf
-        total += height[line] * (_cdf(right) - _cdf(left)) + slope[line] * (_pdf(left) - _pdf(right))
-        if not steeper.size:
-            return float(total)
-        first = steeper[crossings == right]
-        left, line = right, int(first[np.argmax(slope[first])])
-
-
-def _cdf(x: float) -> float:
-    return 0.5 * math.erfc(-x / math.sqrt(2.0))
-
-
-def _pdf(x: float) -> float:
-    return math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-
-
-def floor(world: LatentAR) -> float:
-    """Expected regret a step, in the long run, of the policy that knows every parameter and filters exactly.
-
-    z̃ ~ N(m, S − P₁₁) is all it knows of z ~ N(m, S), so it loses E max_a(μ_a + β_a z) − E max_a(μ_a + β_a z̃).
-    """
-    left = max(world.stationary_var - float(steady_state(world).cov[0, 0]), 0.0)
-    known = best_mean(world.mu, world.beta, world.stationary_mean, left)
-    return max(best_mean(world.mu, world.beta, world.stationary_mean, world.stationary_var) - known, 0.0)
-
-
-def random_cost(world: LatentAR) -> float:
-    """Expected regret a step, in the long run, of choosing an arm at random."""
-    average = float(np.mean(np.array(world.mu) + np.array(world.beta) * world.stationary_mean))
-    return best_mean(world.mu, world.beta, world.stationary_mean, world.stationary_var) - average
-
-
-def predictability(world: LatentAR) -> float:
-    """1 − floor/random: the share of random's regret that the best informed policy avoids (0 if there is none)."""
-    cost = random_cost(world)
-    return 1.0 - floor(world) / cost if cost > 0.0 else 0.0
-
-
 def steady_start(world: LatentAR) -> LatentAR:
     """The same world, begun where a filter has long been running: z⃗_0 ~ N(stationary mean, P) given that past.
 
     Here the steady-state filter is exact from the first step, which the paper's proofs take for granted.
     """
-    k, mean = world.k, world.stationary_mean
+    k, mean = _scalar(world, "steady_start").k, world.stationary_mean
     maps = [np.eye(k, 2 * k - 1)]  # z⃗_0 as a map of (z_0 … z_{1−k}, ξ_1 … ξ_{k−1})
     for t in range(1, k):
         shock = np.zeros((k, 2 * k - 1))
@@ -150,7 +119,7 @@ def confidence_radius(
     "printed": R√(d log((1 + nL/λ)/(δ/2))) + √λ‖θ_a‖ + τ√Σb², which holds for one arm. "corrected", for all arms at
     once: R√(d log(1 + nL/(λd)) + 2 log(2|A|/δ)) + √λ‖θ_a‖ + √Σb². As ‖V^{−½}Xᵀb‖ ≤ ‖b‖, τ is not needed.
     """
-    form = one_of("corrected", "printed")("confidence_radius", "form", form)
+    world, form = _scalar(world, "confidence_radius"), one_of("corrected", "printed")("confidence_radius", "form", form)
     d, bound = 2 * s * world.arms + 1, context_bound(world, s, delta / 2.0, horizon)
     if form == "printed":
         spread = d * math.log((1.0 + rows * bound / ridge) / (delta / 2.0))
@@ -187,7 +156,8 @@ def regret_bound(
     P₁₁ of the Riccati equation and a union over steps. Both share the other terms, made explicit by the elliptical
     potential and by the law of z̃. δ is shared out evenly among 4 events and one more for each arm.
     """
-    s, horizon = whole(0)("regret_bound", "s", s), whole(1)("regret_bound", "horizon", horizon)
+    world, s = _scalar(world, "regret_bound"), whole(0)("regret_bound", "s", s)
+    horizon = whole(1)("regret_bound", "horizon", horizon)
     delta = number(above=0.0, below=1.0)("regret_bound", "delta", delta)
     form = one_of("corrected", "printed")("regret_bound", "form", form)
     beta, steady, part = np.array(world.beta), steady_state(world), delta / (4.0 + world.arms)

@@ -9,21 +9,22 @@ import numpy as np
 
 from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, whole
 from larl._compile import assign, implement, inline
-from larl._latent import Floats, Latent, advance, begin, react
+from larl._latent import Floats, Latent, advance, begin, react, set_means
 from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
-from larl.world import LatentAR, World
+from larl.vector import LatentVAR
+from larl.world import LatentAR, Linear, World
 
 
 @dataclass(frozen=True)
 class Altered(World):
-    """A latent AR bandit with something changed."""
+    """A latent AR or VAR bandit with something changed."""
 
-    base: LatentAR
+    base: Linear
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not isinstance(self.base, LatentAR):
-            raise InvalidValue(type(self).__name__, "base", self.base, "a larl.LatentAR")
+        if not isinstance(self.base, Linear):
+            raise InvalidValue(type(self).__name__, "base", self.base, "a larl.LatentAR or larl.LatentVAR")
 
     @property
     def arms(self) -> int:  # type: ignore[override]
@@ -34,6 +35,14 @@ class Altered(World):
     def k(self) -> int:  # type: ignore[override]
         """The order of the latent process."""
         return self.base.k
+
+    def state_of(self, latent: Any) -> Any:
+        """The latent state of the current step."""
+        return self.base.state_of(latent.base)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The world as JSON types."""
+        return super().to_dict() | {"base": self.base.to_dict()}
 
 
 class TailsState(NamedTuple):
@@ -62,12 +71,12 @@ implement(advance, TailsState, tails_advance)
 
 @dataclass(frozen=True)
 class HeavyTails(Altered):
-    """A latent AR bandit whose reward noise is Student's t with `df` > 2 degrees of freedom, of the same variance."""
+    """A latent bandit whose reward noise is Student's t with `df` > 2 degrees of freedom, of the same variance."""
 
     df: float = checked(number(above=2.0), 3.0)
 
     @property
-    def filterable(self) -> LatentAR:
+    def filterable(self) -> Linear:
         """The world whose Kalman filter is the best linear one here."""
         return self.base
 
@@ -91,8 +100,8 @@ def burden_advance(latent: BurdenState, key: np.uint64, t: int) -> float:
     luck = advance(latent.base, key, t)
     if t >= latent.base.recent.size:
         latent.base.recent[0] += latent.push[0]
-    for arm in range(latent.means.size):
-        latent.means[arm] = latent.base.mu[arm] + latent.base.beta[arm] * latent.base.recent[0]
+        set_means(latent.base)
+    assign(latent.means, latent.base.means)
     return luck
 
 
@@ -116,6 +125,8 @@ class Burden(Altered):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.base, LatentAR):
+            raise InvalidValue("Burden", "base", self.base, "a larl.LatentAR: an effect is one number")
         if len(self.effect) != self.base.arms:
             raise InvalidValue("Burden", "effect", self.effect, f"{self.base.arms} numbers, one for each arm")
 
@@ -223,7 +234,9 @@ class Seasonal(World):
         return SeasonState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), *vectors, self.period)
 
 
-KINDS: dict[str, type[World]] = {kind.__name__: kind for kind in (LatentAR, HeavyTails, Burden, ChangePoints, Seasonal)}
+KINDS: dict[str, type[World]] = {
+    kind.__name__: kind for kind in (LatentAR, LatentVAR, HeavyTails, Burden, ChangePoints, Seasonal)
+}
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
@@ -231,9 +244,10 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     kind = values.get("world", "LatentAR")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidValue(owner or "world", "world", kind, ", ".join(KINDS))
-    if kind == "LatentAR":
-        return LatentAR.from_dict(values, owner or kind)
-    given = known_fields(KINDS[kind], {key: value for key, value in values.items() if key != "world"}, owner or kind)
+    found = KINDS[kind]
+    if issubclass(found, Linear):
+        return found.from_dict(values, owner or kind)
+    given = known_fields(found, {key: value for key, value in values.items() if key != "world"}, owner or kind)
     if isinstance(given.get("base"), Mapping):
-        given["base"] = LatentAR.from_dict(given["base"], f"{owner or kind}.base")
-    return KINDS[kind](**given)
+        given["base"] = from_dict(given["base"], f"{owner or kind}.base")
+    return found(**given)

@@ -1,8 +1,11 @@
 """Named worlds: the paper's three, and random ones of a wanted persistence."""
 
+from typing import Any
+
 import numpy as np
 
 from larl._check import InvalidValue, number, whole
+from larl.vector import LatentVAR
 from larl.world import LatentAR, Normal
 
 PAPER_GAMMAS: dict[int, tuple[float, ...]] = {
@@ -29,14 +32,24 @@ def random(k: int, arms: int, seed: int, radius: float = 0.9) -> LatentAR:
 
     γ is drawn uniformly, then γ_j ← γ_j cʲ multiplies every eigenvalue of Γ by c; β and μ are standard normal.
     """
-    k, arms = whole(1)("worlds.random", "k", k), whole(2)("worlds.random", "arms", arms)
-    radius = number(above=0.0, below=1.0)("worlds.random", "radius", radius)
-    generator = np.random.default_rng(whole(0)("worlds.random", "seed", seed))
-    gammas = generator.uniform(-1.0, 1.0, k)
-    companion = np.eye(k, k=-1)
-    companion[0] = gammas
+    gammas, beta, mu = _drawn("worlds.random", 1, k, arms, seed, radius)
+    return LatentAR(gammas=gammas.ravel().tolist(), beta=beta.ravel().tolist(), mu=mu.tolist())
+
+
+def random_vector(m: int, k: int, arms: int, seed: int, radius: float = 0.9) -> LatentVAR:
+    """As `random`, with m components of the latent state: every entry of the k matrices and of β is drawn alike."""
+    m = whole(1)("worlds.random_vector", "m", m)
+    gammas, beta, mu = _drawn("worlds.random_vector", m, k, arms, seed, radius)
+    return LatentVAR(gammas=gammas.tolist(), beta=beta.tolist(), mu=mu.tolist())
+
+
+def _drawn(owner: str, m: int, k: int, arms: int, seed: int, radius: float) -> tuple[Any, Any, Any]:
+    k, arms = whole(1)(owner, "k", k), whole(2)(owner, "arms", arms)
+    radius = number(above=0.0, below=1.0)(owner, "radius", radius)
+    generator = np.random.default_rng(whole(0)(owner, "seed", seed))
+    gammas = generator.uniform(-1.0, 1.0, (k, m, m))
+    companion = np.eye(m * k, k=-m)
+    companion[:m] = np.concatenate(list(gammas), axis=1)
     scale = radius / np.abs(np.linalg.eigvals(companion)).max()
-    gammas *= scale ** np.arange(1, k + 1)
-    return LatentAR(
-        gammas=gammas.tolist(), beta=generator.normal(size=arms).tolist(), mu=generator.normal(size=arms).tolist()
-    )
+    gammas *= (scale ** np.arange(1, k + 1))[:, None, None]
+    return gammas, generator.normal(size=(arms, m)), generator.normal(size=arms)

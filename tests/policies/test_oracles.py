@@ -88,7 +88,7 @@ def test_dynamic_oracle_goes_by_what_it_is_shown_and_not_by_what_it_earns():
 
 @pytest.mark.parametrize("spec", [larl.KalmanOracle(), larl.KalmanOracle(filter="steady"), larl.PredictiveSampling()])
 def test_an_oracle_without_its_world_is_refused(spec):
-    with pytest.raises(larl.InvalidValue, match=r"a larl\.LatentAR, whose parameters it knows"):
+    with pytest.raises(larl.InvalidValue, match=r"a larl\.LatentAR or larl\.LatentVAR, whose parameters it knows"):
         spec.init(2)
 
 

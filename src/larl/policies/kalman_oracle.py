@@ -7,9 +7,9 @@ import numpy as np
 
 from larl._check import checked, one_of
 from larl._compile import assign
-from larl.filter import Belief, belief, observe, place, steady_state, steady_step
+from larl.filter import Belief, belief, best_arm, observe, place, steady_state, steady_step
 from larl.policies._contract import Policy, register, tie
-from larl.policies._oracle import Floats, best_line, the_world
+from larl.policies._oracle import Floats, the_world
 
 if TYPE_CHECKING:
     from larl.world import World
@@ -21,7 +21,7 @@ class ExactState(NamedTuple):
 
 def exact_act(state: ExactState, word: np.uint64) -> int:
     belief = state.belief
-    return best_line(belief.mu, belief.beta, belief.mean[place(belief)])
+    return best_arm(belief.mu, belief.beta, belief.mean, place(belief))
 
 
 def exact_update(state: ExactState, arm: int, reward: float) -> None:
@@ -29,21 +29,22 @@ def exact_update(state: ExactState, arm: int, reward: float) -> None:
 
 
 class SteadyFilterState(NamedTuple):
-    z: Floats  # (k,) z̃_t
-    next: Floats  # (k,) scratch
-    closed: Floats  # (k, k) Γ − ΓKC
-    push: Floats  # (k,) ΓK
-    drift: Floats  # (k,)
+    z: Floats  # (mk,) z̃_t
+    next: Floats  # (mk,) scratch
+    closed: Floats  # (mk, mk) Γ − ΓKC
+    push: Floats  # (mk,) ΓK
+    drift: Floats  # (mk,)
     mu: Floats
-    beta: Floats
+    beta: Floats  # (arms, m)
+    scale: Floats  # (arms,) b
 
 
 def steady_act(state: SteadyFilterState, word: np.uint64) -> int:
-    return best_line(state.mu, state.beta, state.z[0])
+    return best_arm(state.mu, state.beta, state.z, 0)
 
 
 def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
-    steady_step(state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.beta[arm])
+    steady_step(state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.scale[arm])
     assign(state.z, state.next)
 
 
@@ -56,10 +57,11 @@ class KalmanOracle(Policy):
     """The arm with the best mean at the Kalman prediction of z_t, with the world's true parameters.
 
     It never pays for information. Nothing beats it on average where every arm tells as much of z as any other;
-    where arms differ in that (common noise and unequal |β|, a β of 0), one that explores may.
+    where arms differ in that (common noise and unequal |β|, a β of 0, vectors β in different directions), one that
+    explores may.
 
     `filter="exact"` starts from the world's start; `"steady"` is the paper's steady-state filter, started at the
-    stationary mean.
+    stationary mean, and refused where there is no steady state.
     """
 
     filter: str = checked(one_of("exact", "steady"), "exact")
@@ -68,7 +70,7 @@ class KalmanOracle(Policy):
         world = the_world("KalmanOracle", world, arms)
         if self.filter == "exact":
             return ExactState(belief(world))
-        steady, z = steady_state(world), np.full(world.k, world.stationary_mean)
+        steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)
         return SteadyFilterState(
-            z, z.copy(), steady.closed, steady.push, steady.drift, np.array(world.mu), np.array(world.beta)
+            z, z.copy(), steady.closed, steady.push, steady.drift, world.system.mu, world.loadings, steady.scale
         )

@@ -9,9 +9,9 @@ import numpy as np
 from larl._check import InvalidValue
 from larl._compile import inner
 from larl._words import normal_pair
-from larl.filter import Belief, belief, condition, observe, place
+from larl.filter import Belief, belief, best_arm, condition, observe, place
 from larl.policies._contract import Policy, register
-from larl.policies._oracle import Floats, best_line, the_world
+from larl.policies._oracle import Floats, the_world
 from larl.world import LatentAR
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def sampling_variance(state: PredictiveState) -> float:
 def act(state: PredictiveState, word: np.uint64) -> int:
     belief = state.belief
     draw, _ = normal_pair(word, 0)
-    z = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * draw
-    return best_line(belief.mu, belief.beta, z)
+    z = np.empty(1)
+    z[0] = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * draw
+    return best_arm(belief.mu, belief.beta, z, 0)
 
 
 def update(state: PredictiveState, arm: int, reward: float) -> None:
@@ -78,6 +79,8 @@ class PredictiveSampling(Policy):
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:
         world = the_world("PredictiveSampling", world, arms)
+        if not isinstance(world, LatentAR):
+            raise InvalidValue("PredictiveSampling", "world", world, "a larl.LatentAR: it draws one number for z_t")
         if world.sigma_r == 0.0:
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
         seen = world.sd > 0.0
