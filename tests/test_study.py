@@ -35,6 +35,8 @@ def test_the_example_reads_as_it_says():
     assert example.worlds["3 random arms"] == worlds.random(2, 3, 0, radius=0.9)
     base = larl.LatentAR(gammas=[0.9], beta=[-1, 1], mu=[0, 0])
     assert example.worlds["heavy tails"] == larl.variants.HeavyTails(base, df=3.0)
+    two = larl.LatentVAR([[[0.8, 0.2], [-0.2, 0.8]]], [[1, 0], [0, 1], [-1, -1]], [0, 0, 0])
+    assert example.worlds["two hidden components"] == two
     assert example.policies["LARL, s = 5"] == larl.LARL(5)
     assert example.policies["Kalman"] == larl.KalmanOracle()
 

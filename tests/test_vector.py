@@ -3,10 +3,12 @@
 import json
 import math
 
+import gymnasium
 import numpy as np
 import pytest
 
 import larl
+import larl.gym
 from larl import variants, worlds
 from larl.filter import filter_path, steady_state
 from larl.policies import decide, learn
@@ -224,6 +226,7 @@ def test_with_one_component_it_is_the_scalar_world(noise, start, seed):
     if noise == "scaled":
         policies["steady"] = larl.KalmanOracle(filter="steady")
         assert all(np.array_equal(*pair) for pair in zip(steady_state(world), steady_state(scalar), strict=True))
+        assert (steady_state(scalar).c[0], tuple(steady_state(scalar).scale)) == (1.0, scalar.beta)
     mine, theirs = (larl.compare(policies, each, horizon=40, trials=5, seed=seed) for each in (world, scalar))
     for name in ("regret", "arm", "reward"):
         assert np.array_equal(mine.data[name], theirs.data[name])
@@ -252,6 +255,18 @@ def test_the_walk_and_the_engine_agree_and_the_kalman_oracle_plays_the_filters_b
             if i == 0:
                 means, _ = filter_path(TWO, played, seen)
                 assert played == TWO.optimal_arm(means).tolist()
+
+
+def test_as_an_environment():
+    env = gymnasium.make("larl/LatentAR-v0", world=TWO, horizon=10)
+    env.reset(seed=8)
+    played = larl.compare({"it": larl.RoundRobin()}, TWO, horizon=10, trials=1, seed=8)
+    for t, z in enumerate(TWO.path(10, seed=8)):
+        _, reward, _, truncated, info = env.step(t % 3)
+        assert np.array_equal(info["latent_state"], z)
+        assert (reward, info["regret"]) == (played.reward[0, 0, t].item(), played.regret[0, 0, t].item())
+        assert info["optimal_action"] == TWO.optimal_arm(z)
+    assert truncated
 
 
 def test_heavy_tails_on_a_vector_state():

@@ -138,6 +138,18 @@ def test_off_a_line_a_prediction_is_linear_in_the_rewards_but_by_the_arms_played
     assert np.abs(weight(general, arms, -3) - weight(general, other, -3)).max() > 1e-4
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_filter_forgets_its_start_geometrically(seed):
+    # The same arms and rewards from two starts: in 40 steps what is between their means falls to a tenth or less.
+    values = worlds.random_vector(2, 2, 3, seed, radius=0.9).to_dict()
+    one, two = (larl.LatentVAR.from_dict(values | {"start": start}) for start in (larl.Normal(), larl.Normal(5.0, 3.0)))
+    arms, rewards = play(one, seed, 200)
+    apart = np.linalg.norm(filter_path(one, arms, rewards)[0] - filter_path(two, arms, rewards)[0], axis=1)
+    ahead = np.array([apart[at : at + 20].max() for at in (0, 40, 80, 120)])
+    assert ahead[0] > 1.0
+    assert np.all(ahead[1:] < 0.1 * ahead[:-1] + 1e-12)
+
+
 def test_what_needs_a_steady_state_or_a_scalar_says_so():
     with pytest.raises(larl.InvalidValue, match=r"steady_state: world = .* all β on one line through 0"):
         larl.KalmanOracle(filter="steady").init(3, world=TWO)
