@@ -1,5 +1,5 @@
 # make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    all of it (minutes), and from it docs/reproduction.md and the README's figure
+# make docs    all of it and what Auto is worth (half an hour): docs/reproduction.md, docs/auto.md, their figures
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim
@@ -18,6 +18,9 @@ docs: $(VENV)/core
 	$(BIN)/larl paper --all
 	cp results/paper/reproduction.md docs/reproduction.md
 	cp results/paper/figures/regret.png docs/images/regret.png
+	$(BIN)/larl auto
+	cp results/auto/auto.md docs/auto.md
+	cp results/auto/images/*.png docs/images/
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2

@@ -26,6 +26,8 @@ SPECS: list[Policy] = [
     larl.ChangePointThompson(memory=10),
     larl.SlidingWindowLinUCB(2, window=15),
     larl.AR2(0.9, 1.0, epoch=30),
+    larl.Auto(),
+    larl.Auto(memory=20),
     larl.PredictiveSampling(),
     larl.Random(),
     larl.RoundRobin(),

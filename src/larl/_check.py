@@ -1,5 +1,6 @@
 """Checks of what a user writes, each with one message: the field, the value, and what would be accepted."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, field, fields
@@ -86,6 +87,21 @@ def numbers(least: int = 1) -> Check:
         single = number()
         result = tuple(single(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
         if len(result) < least:
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def wholes(least: int) -> Check:
+    """Whole numbers ≥ `least`, one or more, each larger than the one before, kept as a tuple."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[int, ...]:
+        accepted = f"one or more whole numbers ≥ {least}, in rising order"
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        result = tuple(whole(least)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        if not result or any(low >= high for low, high in itertools.pairwise(result)):
             raise InvalidValue(owner, name, result, accepted)
         return result
 

@@ -91,6 +91,26 @@ def paper(
 
 @app.command()
 @guarded
+def auto(
+    out: Annotated[Path, typer.Option(help="Folder for the page, its figures and data.")] = Path("results/auto"),
+    trials: Annotated[int, typer.Option(min=20, help="Trials in each of the paper's worlds; fewer elsewhere.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    threads: Threads = None,
+) -> None:
+    """Show what Auto is worth: beside LARL, tuned baselines and the filter that knows everything (many minutes).
+
+    Stopped, it keeps what was finished; the same command goes on from there.
+    """
+    from larl.beyond import Scope, show
+
+    out.mkdir(parents=True, exist_ok=True)
+    command = f"larl auto --trials {trials} --seed {seed}"
+    print(show(out, Scope(trials, seed), threads=threads, command=command))
+    print(f"written: {out / 'auto.md'}, with images and data beside it")
+
+
+@app.command()
+@guarded
 def compare(
     study: Annotated[Path, typer.Argument(help="A TOML file; examples/study.toml shows every key.")],
     out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results"),

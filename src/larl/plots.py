@@ -24,12 +24,14 @@ STYLES = ("-", "--", "-.", ":")
 def plot_regret(
     result: "Result", *, band: str = "sd", skip: int | str = 0, width: float | None = None,
     floors: Mapping[str, float] | None = None, palette: Sequence[str] = (), note: str = "", column: bool = False,
+    apart: "Result | None" = None,
 ) -> Figure:  # fmt: skip
     """Mean cumulative regret over time, one panel a world. `band`: "sd" (the paper's), "quartiles", "se" or "none".
 
     `floors` gives a world's least possible regret a step in the long run, drawn as a dotted line. Policies in
     `palette` have the colour of their place there, so that figures agree. `note` is added below. `column`: panels one
-    below another, for the column of a paper.
+    below another, for the column of a paper. Policies of `apart`, a Result in the same worlds, are drawn in black
+    without a band.
     """
     band = one_of("sd", "quartiles", "se", "none")("plot_regret", "band", band)
     panels = result.worlds or [""]
@@ -39,6 +41,11 @@ def plot_regret(
     curves = result.curves(skip).merge(result.quartiles(skip)) if band == "quartiles" else result.curves(skip)
     for axis, name in zip(axes, panels, strict=True):
         _curves(axis, result, curves.sel(world=name) if name else curves, band, list(palette) or result.policies)
+        if apart is not None:
+            for place, policy in enumerate(apart.policies):
+                mean = apart.curves(skip)["mean"].sel(policy=policy, world=name)
+                dashes = (0, (5, 1 + 2 * place))
+                axis.plot(mean["time"] + 1, mean, color="black", linestyle=dashes, linewidth=2.0, label=_plain(policy))
         if floors and name in floors:
             first = int(result.data["k"].sel(world=name)) if skip == "k" else int(skip)
             time = np.arange(first, int(curves["time"][-1]) + 1)
@@ -154,6 +161,27 @@ def plot_growth(results: "Mapping[int, Result]") -> Figure:
         _tidy(axis)
     axes[0].set_ylabel("total regret")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def plot_closed(rows: Sequence[str], policies: Sequence[str], found: Sequence[Sequence[tuple[float, float]]]) -> Figure:
+    """Shares closed in percent, a row for each world, a mark for each policy, bars of two standard errors."""
+    figure = Figure(figsize=(8.0, 1.0 + 0.36 * len(rows)), layout="constrained")
+    axis = figure.subplots()
+    for place, policy in enumerate(policies):
+        y = np.arange(len(rows)) + 0.16 * (place - (len(policies) - 1) / 2)
+        share, error = np.array([row[place] for row in found]).T
+        axis.errorbar(
+            share, y, xerr=2 * error, fmt="os^Dv"[place % 5], markersize=4.5, color=COLOURS[place % len(COLOURS)],
+            linewidth=1.0, label=policy,
+        )  # fmt: skip
+    axis.axvline(0, color="0.5", linewidth=0.8)
+    axis.axvline(100, color="0.5", linewidth=0.8)
+    axis.set_yticks(range(len(rows)), [_plain(row) for row in rows], fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel("share closed of the gap LARL (BIC) → Kalman, percent (bars: two standard errors)", fontsize=8)
+    _tidy(axis)
+    figure.legend(loc="outside upper center", ncols=len(policies), fontsize=8, frameon=False)
     return figure
 
 

@@ -11,11 +11,14 @@ from larl.policies import (
     LARL,
     LARLBIC,
     UCB,
+    AdaptiveLARL,
+    Auto,
     DiscountedUCB,
     KalmanOracle,
     Policy,
     Random,
     Rexp3,
+    SharedLARL,
     SlidingWindowUCB,
 )  # fmt: skip
 from larl.result import Result
@@ -132,6 +135,13 @@ def baselines(scope: Scope, tuned: dict[str, Result]) -> dict[str, Study]:
         )
         for k, world in ((k, worlds.paper(k)) for k in ORDERS)
     }
+
+
+def beyond(scope: Scope) -> dict[str, Study]:
+    """Policies that the paper does not have, on the luck of the first trials (they take longer)."""
+    policies: dict[str, Policy] = {"Auto": Auto(), "SharedLARL": SharedLARL(), "AdaptiveLARL": AdaptiveLARL()}
+    places = {name(k): worlds.paper(k) for k in ORDERS}
+    return {"beyond": Study(places, policies, HORIZON, min(scope.trials, 100), scope.seed)}
 
 
 def lookback(scope: Scope) -> dict[str, Study]:

@@ -3,6 +3,7 @@
 from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, learn, register, tie
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
+from larl.policies.auto import Auto
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
@@ -28,6 +29,7 @@ __all__ = [
     "LARLBIC",
     "REGISTRY",
     "UCB",
+    "Auto",
     "ChangePointThompson",
     "DiscountedThompson",
     "DiscountedUCB",

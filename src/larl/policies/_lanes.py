@@ -1,0 +1,264 @@
+"""Kalman filters side by side: the particles of a block, the same rewards, each with parameters of its own.
+
+A particle's world, in units of the latent shock: z_t = Σ_j φ_j z_{t−j} + N(0, 1) after p free states N(0, start), and
+r_t(a) = m_a + β_a z_t + N(0, noise_a). The arms' levels m_a = c + N(0, own) share an offset c about which nothing is
+known (a flat prior), so the filter begins with the first reward and counts all others from it. Its state is
+(m_1 … m_|A|, z_t … z_{t−p+1}); z_t stands at place |A| + t mod p, where it replaces z_{t−p}. Where levels wander there
+is no z: m_a is N(0, own) at every step, correlated by `keep` from one to the next, and place |A| holds c itself.
+
+A block is one array (rows, LANES) with a column for each particle; a row is one number of all of them.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._compile import inline, inner
+from larl.policies._rows import (
+    LANES,
+    Floats,
+    add,
+    add_product,
+    copy,
+    invert,
+    multiply,
+    subtract,
+    subtract_product,
+    sum_product,
+)
+
+LOG_EVERY = 8  # rewards; a product of so many variances is far from overflow
+
+
+class Rows(NamedTuple):
+    """Where in a block things stand: the first row of each."""
+
+    arms: int
+    order: int  # the largest p
+    theta: int  # coordinates
+    sign: int  # (arms) of β
+    phi: int  # (order)
+    beta: int  # (arms)
+    noise: int  # (arms)
+    start: int
+    own: int
+    keep: int
+    mean: int  # (arms + order)
+    cov: int  # (triangle of arms + order), packed
+    volume: int  # Σ log S over the rewards seen, S the variance of the error
+    square: int  # Σ e²/S, e the error
+    past: int  # as mean … square, at the beginning of the window that can be replayed
+    later: int  # the same, at the beginning of the next window
+    before: int  # log likelihood without the last reward
+    after: int  # and with it
+    weight: int  # logarithm
+    product: int  # from here on scratch: of the last few S
+    one: int
+    two: int
+    three: int
+    work: int  # (arms + order)
+    end: int
+
+
+def rows_of(arms: int, order: int) -> Rows:
+    """The rows of a block for particles of any order up to `order`."""
+    size = arms + order
+    filtered = size + size * (size + 1) // 2 + 2
+    heights = {
+        "theta": order + arms + 5, "sign": arms, "phi": order, "beta": arms, "noise": arms, "start": 1, "own": 1,
+        "keep": 1, "mean": size, "cov": size * (size + 1) // 2, "volume": 1, "square": 1, "past": filtered,
+        "later": filtered, "before": 1, "after": 1, "weight": 1, "product": 1, "one": 1, "two": 1, "three": 1,
+        "work": size,
+    }  # fmt: skip
+    starts = np.concatenate([[0], np.cumsum(list(heights.values()))]).tolist()
+    return Rows(arms, order, *starts)
+
+
+class Kind(NamedTuple):
+    """What the particles of a population have in common."""
+
+    p: int
+    wander: bool
+
+
+class History(NamedTuple):
+    """The rewards that can still be replayed: that of step t is at t mod the size."""
+
+    arm: NDArray[np.int64]
+    reward: Floats  # counted from the first
+
+
+@inline
+def entry(i: int, j: int) -> int:
+    """The place of entry (i, j) of a packed symmetric matrix."""
+    high, low = max(i, j), min(i, j)
+    return (high * (high + 1) >> 1) + low
+
+
+@inline
+def fill(x: Floats, row: int, value: float) -> None:
+    for lane in range(LANES):
+        x[row, lane] = value
+
+
+@inner
+def begin(x: Floats, rows: Rows, kind: Kind, arm: int) -> None:
+    """The belief after the first reward, from which the others are counted."""
+    arms, z, cov = rows.arms, rows.arms, rows.cov
+    for i in range(arms + kind.p):
+        fill(x, rows.mean + i, 0.0)
+    fill(x, rows.volume, 0.0)
+    fill(x, rows.square, 0.0)
+    for lane in range(LANES):
+        start, own, noise, beta = x[rows.start, lane], x[rows.own, lane], x[rows.noise + arm, lane], 0.0
+        if kind.wander:  # c = −m_a − e
+            x[cov + entry(z, z), lane] = own + noise
+        elif kind.p > 0:
+            beta = x[rows.beta + arm, lane]
+            x[cov + entry(z, z), lane] = start
+        for i in range(arms):
+            if kind.wander:
+                x[cov + entry(z, i), lane] = -own if i == arm else 0.0
+            elif kind.p > 0:
+                x[cov + entry(z, i), lane] = -beta * start
+            for j in range(i + 1):
+                if kind.wander:
+                    x[cov + entry(i, j), lane] = own if i == j else 0.0
+                else:  # m_b = own_b − own_a − β_a z − e
+                    apart = 0.0 if i == arm or j == arm else 2.0 if i == j else 1.0
+                    x[cov + entry(i, j), lane] = apart * own + beta * beta * start + noise
+
+
+@inline
+def forward(x: Floats, rows: Rows, kind: Kind, t: int) -> None:
+    """From the belief after step t − 1 to the one before step t."""
+    arms, mean, cov, work = rows.arms, rows.mean, rows.cov, rows.work
+    if kind.wander:
+        multiply(x, rows.one, rows.keep, rows.keep)
+        for i in range(arms):
+            multiply(x, mean + i, mean + i, rows.keep)
+            multiply(x, cov + entry(arms, i), cov + entry(arms, i), rows.keep)
+            subtract(x, cov + entry(i, i), rows.own)
+            for j in range(i + 1):
+                multiply(x, cov + entry(i, j), cov + entry(i, j), rows.one)
+            add(x, cov + entry(i, i), rows.own)
+    elif kind.p > 0:
+        size, z = arms + min(kind.p, t), arms + t % kind.p
+        for i in range(size):
+            fill(x, work + i, 0.0)
+        fill(x, rows.two, 0.0)
+        if t < kind.p:
+            copy(x, rows.one, rows.start)
+        else:
+            fill(x, rows.one, 1.0)
+            place = z
+            for j in range(kind.p):
+                place = place - 1 if place > arms else size - 1
+                add_product(x, rows.two, rows.phi + j, mean + place)
+                for i in range(size):
+                    add_product(x, work + i, rows.phi + j, cov + entry(i, place))
+            place = z
+            for j in range(kind.p):
+                place = place - 1 if place > arms else size - 1
+                add_product(x, rows.one, rows.phi + j, work + place)
+        for i in range(size):
+            copy(x, cov + entry(i, z), work + i)
+        copy(x, cov + entry(z, z), rows.one)
+        copy(x, mean + z, rows.two)
+
+
+@inline
+def observe(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> None:
+    """Condition on the reward of step t. S goes into the row `product` only."""
+    arms, mean, cov, work, beta = rows.arms, rows.mean, rows.cov, rows.work, rows.beta + arm
+    size, z = arms + min(kind.p, t + 1), arms
+    scale, error, gain = rows.one, rows.two, rows.three
+    fill(x, error, reward)
+    subtract(x, error, mean + arm)
+    if kind.p > 0:
+        z += t % kind.p
+        subtract_product(x, error, beta, mean + z)
+        for i in range(size):
+            sum_product(x, work + i, cov + entry(i, arm), beta, cov + entry(i, z))
+        sum_product(x, scale, work + arm, beta, work + z)
+    else:
+        for i in range(size):
+            copy(x, work + i, cov + entry(i, arm))
+        copy(x, scale, work + arm)
+    add(x, scale, rows.noise + arm)
+    multiply(x, rows.product, rows.product, scale)
+    invert(x, scale, scale)
+    multiply(x, gain, error, scale)
+    add_product(x, rows.square, error, gain)
+    for i in range(size):
+        add_product(x, mean + i, work + i, gain)
+    for i in range(size):
+        multiply(x, gain, work + i, scale)
+        first = cov + (i * (i + 1) >> 1)
+        for j in range(i + 1):
+            subtract_product(x, first + j, gain, work + j)
+
+
+@inline
+def collect(x: Floats, rows: Rows) -> None:
+    """Add the logarithm of the row `product` to `volume`; the product begins anew."""
+    for lane in range(LANES):
+        x[rows.volume, lane] += math.log(x[rows.product, lane])
+        x[rows.product, lane] = 1.0
+
+
+@inline
+def likelihood(x: Floats, rows: Rows, target: int, seen: int) -> None:
+    """The logarithm of the density of `seen` rewards after the first, up to a constant: Student's, σ² integrated out.
+
+    While all rewards equal the first there is no scale, and none of the particles errs more than another.
+    """
+    for lane in range(LANES):
+        square = x[rows.square, lane]
+        x[target, lane] = -0.5 * (x[rows.volume, lane] + (seen * math.log(square) if square > 0.0 else 0.0))
+
+
+@inner
+def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> None:
+    """Take in the reward of step t (the first only begins), then move on to step t + 1."""
+    if t == 0:
+        begin(x, rows, kind, arm)
+    else:
+        fill(x, rows.product, 1.0)
+        observe(x, rows, kind, t, arm, reward)
+        collect(x, rows)
+    copy(x, rows.before, rows.after)
+    likelihood(x, rows, rows.after, t)
+    forward(x, rows, kind, t + 1)
+
+
+@inner
+def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, later: int, end: int) -> None:
+    """Take in steps first … end − 1 anew: from nothing, or where first > 0 from the belief in `past`.
+
+    The belief before step `later`, if that is passed, is put into `later`.
+    """
+    size, filtered = history.arm.size, rows.past - rows.mean
+    fill(x, rows.product, 1.0)
+    if first > 0:
+        for i in range(filtered):
+            copy(x, rows.mean + i, rows.past + i)
+    for t in range(first, end):
+        if t == later:
+            collect(x, rows)
+            for i in range(filtered):
+                copy(x, rows.later + i, rows.mean + i)
+        if t == end - 1:
+            collect(x, rows)
+            likelihood(x, rows, rows.before, t - 1)
+        if t == 0:
+            begin(x, rows, kind, history.arm[0])
+        else:
+            observe(x, rows, kind, t, history.arm[t % size], history.reward[t % size])
+        if t % LOG_EVERY == 0:
+            collect(x, rows)
+        forward(x, rows, kind, t + 1)
+    collect(x, rows)
+    likelihood(x, rows, rows.after, end - 1)

@@ -1,0 +1,113 @@
+"""Auto: the policy that is told nothing. A mixture over the worlds that its rewards leave possible.
+
+docs/theory.md derives the model, docs/auto.md shows what it is worth, and where it fails.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from larl._check import checked, number, whole, wholes
+from larl._compile import inner
+from larl._words import pick
+from larl.policies._contract import Policy, register
+from larl.policies._lanes import Kind, entry
+from larl.policies._rows import LANES, Floats
+from larl.policies._swarm import Breed, Swarm, swarm_init, swarm_learn
+
+if TYPE_CHECKING:
+    from larl.world import World
+
+FIRST = 2  # steps at random: before the second reward there is no scale
+# Mean and sd a priori of each coordinate, in units of the latent shock; _particles.py says what they mean.
+SIZE = (1.0, 0.5)
+NOISE, SCALED, START, OWN, RATE = (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), (-2.0, 1.5), (-3.5, 1.2)
+
+
+def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
+    """Every order; arms that stand still; and arms that wander each on its own. The last two have to earn belief."""
+    rest, blocks = [SIZE] * arms + [NOISE, SCALED, START, OWN], -(-particles // LANES)
+    still = Breed(Kind(0, False), -(-blocks // 2), -2.0, rest)
+    wandering = Breed(Kind(1, True), -(-blocks // 2), -2.0, [(0.0, 1.0), *rest, RATE])
+    spread = {p: 1.0 if p == 1 else 0.7 / math.sqrt(p) for p in orders}  # of the ψ of an order
+    return [still, wandering, *(Breed(Kind(p, False), blocks, 0.0, [(0.0, spread[p])] * p + rest) for p in orders)]
+
+
+class AutoState(NamedTuple):
+    swarm: Swarm
+    score: Floats  # (arms,)
+    alpha: float
+
+
+def act(state: AutoState, word: np.uint64) -> int:
+    score, best, ties = state.score, -math.inf, 0
+    for arm in range(score.size):
+        best = max(best, score[arm])
+    for arm in range(score.size):
+        ties += score[arm] == best
+    if state.swarm.time[0] < FIRST:
+        return pick(word, score.size)
+    left, choice = pick(word, ties), 0
+    for arm in range(score.size):
+        if score[arm] == best:
+            choice = arm if left == 0 else choice
+            left -= 1
+    return choice
+
+
+def update(state: AutoState, arm: int, reward: float) -> None:
+    swarm_learn(state.swarm, arm, reward)
+    judge(state.swarm, state.alpha, state.score)
+
+
+@inner
+def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
+    """Set every arm's score: its mean over all particles, plus α standard deviations of it and of the arm's level."""
+    data, owner, pops, rows, t = swarm.data, swarm.owner, swarm.populations, swarm.rows, swarm.time[0]
+    top = -math.inf
+    for mine in range(pops.order.size):
+        if pops.alive[mine]:
+            top = max(top, pops.evidence[mine])
+    for arm in range(score.size):
+        total, first, second, within = 0.0, 0.0, 0.0, 0.0
+        for block in range(owner.size):
+            p = pops.order[owner[block]]
+            z, level = rows.mean + rows.arms + (t % p if p > 0 else 0), rows.cov + entry(arm, arm)
+            for lane in range(LANES):
+                weight = math.exp(data[block, rows.weight, lane] - top)
+                mean = data[block, rows.mean + arm, lane]
+                if p > 0:
+                    mean += data[block, rows.beta + arm, lane] * data[block, z, lane]
+                total += weight
+                first += weight * mean
+                second += weight * mean * mean
+                within += weight * data[block, level, lane] * data[block, rows.square, lane]
+        mean = first / total
+        within /= max(t - 1, 1) * total
+        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + within)
+
+
+@register(AutoState, act, update)
+@dataclass(frozen=True)
+class Auto(Policy):
+    """The policy to start with: it is told nothing, and learns the latent state's order, its dynamics and the arms.
+
+    It weighs latent AR bandits of all `orders`, arms that stand still and arms that wander each on its own, by how well
+    they predicted the rewards so far, and plays the arm of highest mean plus `alpha` standard deviations. Each order is
+    represented by `particles`: more are slower and more exact. Adding a constant to all rewards or multiplying them
+    changes nothing. It looks back at most 2 × `memory` steps; what older rewards said is kept in summary, so that time
+    and memory a step stay bounded however long it runs.
+    """
+
+    alpha: float = checked(number(0.0), 0.5)
+    memory: int = checked(whole(10), 500)
+    orders: Sequence[int] = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
+    particles: int = checked(whole(16), 128)
+
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
+        return AutoState(
+            swarm_init(breeds(arms, tuple(self.orders), self.particles), arms, self.memory), np.zeros(arms), self.alpha
+        )
