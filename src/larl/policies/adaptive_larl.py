@@ -14,110 +14,24 @@ nor a factor of the rewards changes a decision.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
 from larl._compile import inline, inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
+from larl.policies._ensemble import PRIOR_ROWS, Ensemble, lag_penalty, learn_all, mixture
 from larl.policies._ridge import Floats, Ridge, absorb
 
 LEVELS = ((0.3, 1.0), (3.0, 10.0))  # penalties of the first lag, in units of the rewards' variance, and of intercepts
 MOST_TIED = 5  # 2⁴ choices of signs
-PRIOR_ROWS, PRIOR_SHARE = 2.0, 0.3  # the noise is expected to be this share of the rewards' variance, worth so many rows
 PRIOR_SPREAD = 5.0  # rows at which an arm's own spread counts half
 LADDER = 4.0  # penalties follow the rewards' variance once it has changed by this factor
-NEGLIGIBLE = -14.0  # a log weight
 
 
-class AdaptiveLARLState(NamedTuple):
-    loose: Ridge  # slots: member × arm
-    tied: Ridge  # slots: member
-    loss: Floats  # (members,) penalised sum of squares
-    log_weight: Floats  # (members,) relative to the largest
-    centre: Floats  # (members, 3) c, and the sums whose ratio it is
-    value: Floats  # (members, s_max) x_j of the coming step
-    cell: NDArray[np.int64]  # (2, s_max) entry of x_j in a loose and in a tied context
-    played: NDArray[np.int64]  # (s_max,) arm of each lag, latest first
-    past: Floats  # (s_max,) its reward
-    sign: Floats  # (shapes, arms) the first shape is the loose one
-    factor: Floats  # (arms,) |f_a|
-    spread: Floats  # (arms + 1, 3) number, mean and sum of squares of each arm's rewards, and of all
-    rows: Floats  # (s_max + 1,)
-    first: Floats  # (1,) the first reward
-    unit: Floats  # (1,) the variance that penalties are in, 0 until two rewards differ
-    levels: Floats  # (levels, 2)
-    arms: int
-    alpha: float
-
-
-@inline
-def order_of(state: AdaptiveLARLState, member: int) -> int:
-    return member % state.rows.size
-
-
-@inline
-def shape_of(state: AdaptiveLARLState, member: int) -> int:
-    return member // (state.rows.size * state.levels.shape[0])
-
-
-@inline
-def lag_penalty(state: AdaptiveLARLState, member: int, lag: int, unit: float) -> float:
-    return state.levels[member // state.rows.size % state.levels.shape[0], 0] * (1.0 + lag) * unit
-
-
-@inline
-def variance(state: AdaptiveLARLState, member: int) -> float:
-    """The estimate of the noise variance of y."""
-    rows = state.rows[order_of(state, member)]
-    return (PRIOR_ROWS * PRIOR_SHARE * state.unit[0] + state.loss[member]) / (PRIOR_ROWS + rows)
-
-
-@inline
-def score(ridge: Ridge, slot: int, first: int, cell: Any, value: Any, s: int) -> tuple[float, float]:
-    """xᵀθ and the leverage xᵀV⁻¹x; x has a one at `first` and value[j] at cell[j] > first."""
-    inverse, theta = ridge.inverse, ridge.theta
-    mean, half = theta[slot, first], 0.5 * inverse[slot, first, first]
-    for i in range(s):
-        row, x = cell[i], value[i]
-        mean += theta[slot, row] * x
-        along = inverse[slot, row, first] + 0.5 * inverse[slot, row, row] * x
-        for j in range(i):
-            along += inverse[slot, row, cell[j]] * value[j]
-        half += along * x
-    return mean, max(2.0 * half, 0.0)
-
-
-@inline
-def predict(state: AdaptiveLARLState, member: int, arm: int) -> tuple[float, float]:
-    """The member's mean of the coming y of `arm`, and its leverage."""
-    s, shape = order_of(state, member), shape_of(state, member)
-    if shape == 0:
-        return score(state.loose, member * state.arms + arm, 0, state.cell[0], state.value[member], s)
-    slot = member - state.rows.size * state.levels.shape[0]
-    return score(state.tied, slot, arm, state.cell[1], state.value[member], s)
-
-
-@inner
-def mixture(state: AdaptiveLARLState, arm: int) -> tuple[float, float]:
-    """Mean and variance of what the members awake believe of the coming mean reward of `arm`, less the first reward."""
-    weight, mean, square = 0.0, 0.0, 0.0
-    for member in range(state.log_weight.size):
-        if order_of(state, member) <= state.spread[state.arms, 0] and state.log_weight[member] > NEGLIGIBLE:
-            own, leverage = predict(state, member, arm)
-            f = state.sign[shape_of(state, member), arm] * state.factor[arm]
-            share, guess = math.exp(state.log_weight[member]), state.centre[member, 0] + own / f
-            weight += share
-            apart = guess - mean
-            mean += apart * share / weight
-            square += share * (variance(state, member) * leverage / (f * f) + apart * (guess - mean))
-    return mean, square / weight
-
-
-def act(state: AdaptiveLARLState, word: np.uint64) -> int:
+def act(state: Ensemble, word: np.uint64) -> int:
     if state.unit[0] == 0.0:
         return pick(word, state.arms)
     best, choice = -math.inf, np.int64(0)
@@ -130,90 +44,9 @@ def act(state: AdaptiveLARLState, word: np.uint64) -> int:
 
 
 @inline
-def gather(ridge: Ridge, slot: int, first: int, cell: Any, value: Any, s: int, size: int) -> float:
-    """Put u = V⁻¹x into `ridge.column`; returns the leverage xᵀu."""
-    inverse, column = ridge.inverse, ridge.column
-    for j in range(size):
-        column[j] = inverse[slot, first, j]
-    for i in range(s):
-        for j in range(size):
-            column[j] += value[i] * inverse[slot, cell[i], j]
-    leverage = column[first]
-    for i in range(s):
-        leverage += value[i] * column[cell[i]]
-    return max(leverage, 0.0)
-
-
-@inner
-def learn_row(
-    state: AdaptiveLARLState, member: int, ridge: Ridge, slot: int, first: int, kind: int, arm: int, reward: float
-) -> tuple[float, float]:
-    """Add the row of this step; returns the error of y as it was predicted, and 1 + leverage. Moves the centre too.
-
-    r_t = c + Σ_j θ_j f_b/f_a (r_{t−j} − c) + noise is linear in c: with h = Σ_j θ_j f_b/f_a it says
-    r_t − Σ_j θ_j f_b/f_a r_{t−j} = (1 − h)c + noise. c is its least squares, a row's weight growing with time.
-    """
-    s, sign, cell, value = order_of(state, member), state.sign[shape_of(state, member)], state.cell[kind], state.value
-    centre, f = state.centre[member, 0], sign[arm] * state.factor[arm]
-    size = 1 + s * state.arms if kind == 0 else state.arms + s
-    lags, slope = 0.0, 0.0
-    for j in range(s):
-        lags += ridge.theta[slot, cell[j]] * value[member, j]
-        slope += ridge.theta[slot, cell[j]] * sign[state.played[j]] * state.factor[state.played[j]]
-    error = f * (reward - centre) - ridge.theta[slot, first] - lags
-    growth = 1.0 + gather(ridge, slot, first, cell, value[member], s, size)
-    absorb(ridge, slot, size, 1.0, growth, error)
-    state.loss[member] += error * error / growth
-    time = state.spread[state.arms, 0]
-    fade, tell = time / (time + 1.0), 1.0 - slope / f
-    state.centre[member, 1] = fade * state.centre[member, 1] + tell * (reward - (lags + slope * centre) / f)
-    state.centre[member, 2] = fade * state.centre[member, 2] + tell * tell
-    return error, growth
-
-
-@inline
-def log_student(error: float, square: float, degrees: float) -> float:
-    """log density, but for −½ log π, of Student's t with scale² `square` at `error`."""
-    shape = math.lgamma(0.5 * (degrees + 1.0)) - math.lgamma(0.5 * degrees)
-    return (
-        shape
-        - 0.5 * math.log(degrees * square)
-        - 0.5 * (degrees + 1.0) * math.log1p(error * error / (degrees * square))
-    )
-
-
-@inner
-def learn_all(state: AdaptiveLARLState, arm: int, reward: float) -> None:
-    """Every member awake predicts `reward`, is weighed by how well it did, and learns it."""
-    orders, time, unit = state.rows.size, state.spread[state.arms, 0], state.unit[0]
-    loose, total, mixed, top = orders * state.levels.shape[0], 0.0, 0.0, -math.inf
-    for member in range(state.log_weight.size):
-        if order_of(state, member) <= time:
-            before, degrees = variance(state, member), PRIOR_ROWS + state.rows[order_of(state, member)]
-            if member < loose:
-                slot = member * state.arms + arm
-                error, growth = learn_row(state, member, state.loose, slot, 0, 0, arm, reward)
-            else:
-                error, growth = learn_row(state, member, state.tied, member - loose, arm, 1, arm, reward)
-            if unit > 0.0:
-                density = log_student(error / math.sqrt(unit), before * growth / unit, degrees)
-                total += math.exp(state.log_weight[member])
-                state.log_weight[member] += density
-                mixed += math.exp(state.log_weight[member])
-    for member in range(state.log_weight.size):
-        if order_of(state, member) > time and unit > 0.0:
-            state.log_weight[member] += math.log(mixed / total)
-        top = max(top, state.log_weight[member])
-    for member in range(state.log_weight.size):
-        state.log_weight[member] -= top
-    for s in range(orders):
-        state.rows[s] += 1.0 if s <= time else 0.0
-
-
-@inline
-def repenalise(state: AdaptiveLARLState, member: int, ridge: Ridge, slot: int, size: int, fixed: int, unit: float) -> None:
+def repenalise(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int, fixed: int, unit: float) -> None:
     """Change a regression's penalties from the old unit to `unit`: one pseudo-row (√δ at entry i, y = 0) an entry."""
-    per_lag = state.arms if fixed == 1 and shape_of(state, member) == 0 else 1
+    per_lag = state.arms if state.shape[member] == 0 else 1
     old = state.unit[0] if state.unit[0] > 0.0 else 1.0
     for i in range(fixed, size):
         lag = (i - fixed) // per_lag
@@ -230,10 +63,10 @@ def repenalise(state: AdaptiveLARLState, member: int, ridge: Ridge, slot: int, s
 
 
 @inner
-def change_unit(state: AdaptiveLARLState, unit: float) -> None:
+def change_unit(state: Ensemble, unit: float) -> None:
     loose = state.rows.size * state.levels.shape[0]
     for member in range(state.log_weight.size):
-        s = order_of(state, member)
+        s = state.order[member]
         if member < loose:
             for arm in range(state.arms):
                 slot = member * state.arms + arm
@@ -252,7 +85,7 @@ def observe(spread: Floats, row: int, reward: float) -> None:
 
 
 @inner
-def equalise(state: AdaptiveLARLState, whole: float) -> None:
+def equalise(state: Ensemble, whole: float) -> None:
     """|f_a| = 1/sd of the arm's rewards, each drawn towards that of all, scaled to a geometric mean of 1."""
     middle = 0.0
     for arm in range(state.arms):
@@ -263,23 +96,49 @@ def equalise(state: AdaptiveLARLState, whole: float) -> None:
         state.factor[arm] = math.exp(state.factor[arm] - middle)
 
 
+@inline
+def shift(state: Ensemble, member: int, ridge: Ridge, slot: int, entry: int, size: int, by: float) -> None:
+    """Take `by` off y in every row with a one at `entry`, an intercept: θ ← θ − by(e − λV⁻¹e)."""
+    inverse, theta = ridge.inverse, ridge.theta
+    penalty = state.levels[state.level[member], 1]
+    pull = by * penalty
+    state.loss[member] += pull * (by - 2.0 * theta[slot, entry] - pull * inverse[slot, entry, entry])
+    theta[slot, entry] -= by
+    for j in range(size):
+        theta[slot, j] += pull * inverse[slot, entry, j]
+
+
+@inline
+def move_centre(state: Ensemble, member: int) -> None:
+    """Bring c up to date, and with it the y of past rows (not their contexts)."""
+    centre = state.centre[member, 1] / state.centre[member, 2]
+    by, s = centre - state.centre[member, 0], state.order[member]
+    loose = state.rows.size * state.levels.shape[0]
+    for arm in range(state.arms):
+        f = state.sign[state.shape[member], arm] * state.factor[arm]
+        if member < loose:
+            shift(state, member, state.loose, member * state.arms + arm, 0, 1 + s * state.arms, f * by)
+        else:
+            shift(state, member, state.tied, member - loose, arm, state.arms + s, f * by)
+    state.centre[member, 0] = centre
+
+
 @inner
-def prepare(state: AdaptiveLARLState) -> None:
+def prepare(state: Ensemble) -> None:
     """The centres and contexts of the coming step. A member that wakes begins with the centre of order 0."""
     time = state.spread[state.arms, 0]
     for member in range(state.log_weight.size):
-        s = order_of(state, member)
+        s = state.order[member]
         if s == time and s > 0:
             state.centre[member, 1], state.centre[member, 2] = state.centre[member - s, 0], 1.0
         if s <= time:
-            state.centre[member, 0] = state.centre[member, 1] / state.centre[member, 2]
-            sign = state.sign[shape_of(state, member)]
+            move_centre(state, member)
             for j in range(s):
-                f = sign[state.played[j]] * state.factor[state.played[j]]
+                f = state.sign[state.shape[member], state.played[j]] * state.factor[state.played[j]]
                 state.value[member, j] = f * (state.past[j] - state.centre[member, 0])
 
 
-def update(state: AdaptiveLARLState, arm: int, reward: float) -> None:
+def update(state: Ensemble, arm: int, reward: float) -> None:
     s_max, arms = state.past.size, state.arms
     if state.spread[arms, 0] == 0.0:
         state.first[0] = reward
@@ -307,17 +166,17 @@ def signs(arms: int) -> Floats:
     return np.array([[1.0] * arms, *tied])
 
 
-def blank(slots: int, size: int, levels: Any, arms: int, orders: int, fixed: int, per_lag: int) -> Ridge:
-    """No rows yet, the unit 1: V = Λ. `slots` are levels × orders × arms, or shapes × levels × orders."""
-    inverse, lag = np.zeros((slots, size, size)), np.maximum(np.arange(size) - fixed, 0) // per_lag
-    for slot in range(slots):
-        member = slot // arms
-        of_lag, of_intercept = levels[member // orders % len(levels)]
-        np.fill_diagonal(inverse[slot], 1.0 / np.where(np.arange(size) < fixed, of_intercept, of_lag * (1.0 + lag) * 1.0))
-    return Ridge(inverse, np.zeros((slots, size)), np.zeros(size), 0.0)
+def blank(level: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
+    """Regressions without rows, one a slot with its (lag, intercept) penalties, the unit 1: V = Λ."""
+    lag = 1.0 + np.arange(lags * per_lag) // per_lag
+    penalty = np.array([[of_intercept] * intercepts + (of_lag * lag).tolist() for of_lag, of_intercept in level])
+    penalty = penalty.reshape(len(level), intercepts + lags * per_lag)
+    return Ridge(
+        np.eye(penalty.shape[1]) / penalty[:, None, :], np.zeros_like(penalty), np.zeros(penalty.shape[1]), 0.0
+    )
 
 
-@register(AdaptiveLARLState, act, update)
+@register(Ensemble, act, update)
 @dataclass(frozen=True)
 class AdaptiveLARL(Policy):
     """LARL for every s from 0 to `s_max`, weighed by how well each predicted so far; no exploration phase.
@@ -329,16 +188,17 @@ class AdaptiveLARL(Policy):
     s_max: int = checked(whole(0), 10)
     alpha: float = checked(number(0.0), 1.0)
 
-    def init(self, arms: int, **_: Any) -> AdaptiveLARLState:
-        orders, levels, sign = self.s_max + 1, np.array(LEVELS), signs(arms)
-        groups = len(sign) * len(levels)
-        weight = np.repeat([1.0] + [1.0 / max(len(sign) - 1, 1)] * (len(sign) - 1), len(levels) * orders)
-        centre = np.zeros((groups * orders, 3))
-        cell = np.array([np.zeros(self.s_max), arms + np.arange(self.s_max)], dtype=np.int64).reshape(2, self.s_max)
-        loose = blank(len(levels) * orders * arms, 1 + self.s_max * arms, levels, arms, orders, 1, arms)
-        tied = blank((groups - len(levels)) * orders, arms + self.s_max, levels, 1, orders, arms, 1)
-        return AdaptiveLARLState(
-            loose, tied, np.zeros(groups * orders), np.log(weight), centre, np.zeros((groups * orders, self.s_max)),
-            cell, np.zeros(self.s_max, dtype=np.int64), np.zeros(self.s_max), sign, np.ones(arms),
-            np.zeros((arms + 1, 3)), np.zeros(orders), np.zeros(1), np.zeros(1), levels, arms, self.alpha,
+    def init(self, arms: int, **_: Any) -> Ensemble:
+        s_max, levels, sign = self.s_max, np.array(LEVELS), signs(arms)
+        shape, level, order = (each.ravel() for each in np.indices((len(sign), len(levels), s_max + 1)))
+        weight = np.where(shape == 0, 1.0, 1.0 / max(len(sign) - 1, 1))
+        loose = blank(levels[np.repeat(level[shape == 0], arms)], 1, s_max, arms)
+        tied = blank(levels[level[shape > 0]], arms, s_max, 1)
+        cell = np.array([np.zeros(s_max), arms + np.arange(s_max)]).astype(np.int64)
+        constant = math.lgamma(0.5 * (PRIOR_ROWS + 1.0)) - math.lgamma(0.5 * PRIOR_ROWS) - 0.5 * math.log(PRIOR_ROWS)
+        return Ensemble(
+            loose, tied, np.zeros(order.size), np.log(weight), weight, order, shape, level, np.zeros((order.size, 3)),
+            np.zeros((order.size, s_max)), cell, np.zeros(s_max, dtype=np.int64), np.zeros(s_max), sign,
+            np.ones(arms), np.zeros((arms + 1, 3)), np.zeros(s_max + 1), np.full(s_max + 1, constant), np.zeros(1),
+            np.zeros(1), levels, arms, self.alpha,
         )  # fmt: skip
