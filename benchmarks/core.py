@@ -1,4 +1,5 @@
-"""What the core costs: LARL's step beside the bare kernel and beside MABWiser, in one run; import and first result.
+"""What the core costs: LARL's step beside the bare kernel and beside MABWiser, in one run; AdaptiveLARL's; import and
+first result.
 
     python benchmarks/core.py [--out results/bench/core.json]
 
@@ -28,6 +29,7 @@ from larl.policies._lags import push as _push
 
 SIZES = [(2, 1), (2, 5), (2, 15), (10, 5)]  # arms, s
 TARGETS = {(2, 5): 0.6, (2, 15): 2.0, (10, 5): 4.0}  # µs a step a core, world included
+ADAPTIVE = {2: 20.0, 3: None, 4: None, 10: None}  # arms, and the target of AdaptiveLARL() in µs a step, world included
 AUTHORS_SCRIPTS = {(2, 5): 193.0, (2, 15): 425.0}  # µs a step, as measured once on a like machine; not run here
 REPEATS = 7
 
@@ -69,9 +71,9 @@ def world_of(arms: int) -> larl.LatentAR:
     return larl.LatentAR(gammas=[0.9], beta=np.linspace(-1, 1, arms).tolist(), mu=[0.0] * arms)
 
 
-def larl_step(arms: int, s: int, steps: int = 1000, trials: int = 100) -> float:
-    """µs a step of world + LARL(s) on one thread."""
-    job = engine.Job(world_of(arms), larl.LARL(s), steps, trials, 0, 1)
+def step_of(spec: larl.policies.Policy, arms: int, steps: int = 1000, trials: int = 100) -> float:
+    """µs a step of world + policy on one thread."""
+    job = engine.Job(world_of(arms), spec, steps, trials, 0, 1)
     shape = (trials, steps)
     trace = engine.Trace(np.empty(shape), np.empty(shape, np.int16), np.empty(shape))
     return best(lambda: engine.play(job, trace, lambda _: None)) / (steps * trials) * 1e6
@@ -143,7 +145,7 @@ def main() -> None:
     print(f"larl {larl.__version__}, numba {numba.__version__}, {platform.machine()}, one thread\n")
     print("arms   s    d   LARL+world  bare d×d   ratio   MABWiser    ratio   authors' scripts*   ratio   target")
     for arms, s in SIZES:
-        ours, bare, peer = larl_step(arms, s), bare_kernel(arms, s), mabwiser_step(arms, s)
+        ours, bare, peer = step_of(larl.LARL(s), arms), bare_kernel(arms, s), mabwiser_step(arms, s)
         theirs, target = AUTHORS_SCRIPTS.get((arms, s)), TARGETS.get((arms, s))
         rows.append(
             {"arms": arms, "s": s, "d": 2 * s * arms + 1, "larl_us": ours, "bare_us": bare, "mabwiser_us": peer}
@@ -156,11 +158,17 @@ def main() -> None:
             + (f"  ≤ {target:g} µs: {'met' if ours <= target else 'NOT met'}" if target else "")
         )
     print("\n* measured once on a like machine, not in this run\n")
+    adaptive = {arms: step_of(larl.AdaptiveLARL(), arms, trials=5) for arms in ADAPTIVE}
+    for arms, ours in adaptive.items():
+        target = ADAPTIVE[arms]
+        verdict = f"  ≤ {target:g} µs: {'met' if ours <= target else 'NOT met'}" if target else ""
+        print(f"AdaptiveLARL+world, {arms:2d} arms {ours:8.2f} µs{verdict}")
+    print()
     seconds = startup()
     for name, value in seconds.items():
         print(f"{name:28s} {value:6.2f} s")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"steps": rows, "startup_s": seconds}, indent=1) + "\n")
+    options.out.write_text(json.dumps({"steps": rows, "adaptive_us": adaptive, "startup_s": seconds}, indent=1) + "\n")
     print(f"\nwritten: {options.out}")
 
 

@@ -13,6 +13,8 @@ SPECS: list[Policy] = [
     larl.LARL(2, radius="theory"),
     larl.LARLBIC(20, s_max=4),
     larl.LARLBIC(21, s_max=4, explore_with="alternate"),
+    larl.AdaptiveLARL(),
+    larl.AdaptiveLARL(2, alpha=0.5),
     larl.UCB(),
     larl.ARUCB(2),
     larl.ARUCB(1, radius="theory"),

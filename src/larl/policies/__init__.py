@@ -1,6 +1,7 @@
 """Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
 
 from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, learn, register, tie
+from larl.policies.adaptive_larl import AdaptiveLARL
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.auto import Auto
@@ -29,6 +30,7 @@ __all__ = [
     "LARLBIC",
     "REGISTRY",
     "UCB",
+    "AdaptiveLARL",
     "Auto",
     "ChangePointThompson",
     "DiscountedThompson",

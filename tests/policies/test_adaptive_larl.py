@@ -1,0 +1,255 @@
+"""AdaptiveLARL against brute-force Bayesian regression on the same rows, its freedom from units, and its regret."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+
+import larl
+from larl import worlds
+from larl.policies import adaptive_larl as module
+from larl.policies import decide, learn
+from larl.policies._ensemble import NEGLIGIBLE, PRIOR_ROWS, PRIOR_SHARE, learn_all, mixture, predict
+from larl.policies._ensemble import variance as variance_of
+from tests.conftest import THREE_ARMS
+
+
+@numba.njit
+def beliefs(state, member, arm):
+    mean, leverage = predict(state, member, arm)
+    return mean, leverage, variance_of(state, member)
+
+
+@numba.njit
+def learn_only(state, arm, reward):
+    learn_all(state, arm, reward)
+
+
+@numba.njit
+def mixed(state, arm):
+    return mixture(state, arm)
+
+
+def row_of(state, member, arm):
+    """The dense row that a member sees for `arm`: a loose one has a block for every arm, as the noise is common."""
+    s, arms, loose = state.order[member], state.arms, state.shape[member] == 0
+    size = 1 + s * arms if loose else arms + s
+    row = np.zeros((arms, size) if loose else (1, size))
+    block, first = (arm, 0) if loose else (0, arm)
+    row[block, first] = 1.0
+    row[block, state.cell[0 if loose else 1, :s]] = state.value[member, :s]
+    return row.ravel()
+
+
+def penalties(state, member):
+    s, arms = state.order[member], state.arms
+    of_lag, of_intercept = state.levels[state.level[member]]
+    lags = of_lag * np.arange(1, s + 1) * state.unit[0]
+    if state.shape[member] == 0:
+        return np.tile(np.append(of_intercept, np.repeat(lags, arms)), arms)
+    return np.append(np.full(arms, of_intercept), lags)
+
+
+class Shadow:
+    """One member by brute force: Bayesian linear regression on all its rows, solved anew every time."""
+
+    def __init__(self, state, member):
+        self.state, self.member, self.x, self.y = state, member, [], []
+        self.shape, self.order = state.shape[member], state.order[member]
+
+    def factors(self):
+        return self.state.sign[self.shape] * self.state.factor
+
+    def target(self, arm, reward):
+        return self.factors()[arm] * (reward - self.state.first[0] - self.state.centre[self.member, 0])
+
+    def learn(self, arm, reward):
+        self.x.append(row_of(self.state, self.member, arm))
+        self.y.append(self.target(arm, reward))
+        self.centre = self.state.centre[self.member, 0]
+
+    def follow_the_centre(self):
+        """When c moves, so does the y of every past row; to be called after an update."""
+        by = (self.state.centre[self.member, 0] - self.centre) * self.factors() if self.x else 0.0
+        size = 1 + self.order * self.state.arms
+        intercepts = slice(0, None, size) if self.shape == 0 else slice(0, self.state.arms)
+        self.y = [y - np.sum(x[intercepts] * by) for x, y in zip(self.x, self.y, strict=True)]
+
+    def posterior(self):
+        penalty, unit = penalties(self.state, self.member), self.state.unit[0]
+        x, y = np.array(self.x).reshape(-1, penalty.size), np.array(self.y)
+        precision = np.diag(penalty) + x.T @ x
+        theta = np.linalg.solve(precision, x.T @ y)
+        loss, degrees = np.sum((y - x @ theta) ** 2) + penalty @ theta**2, PRIOR_ROWS + y.size
+        return theta, precision, (PRIOR_ROWS * PRIOR_SHARE * unit + loss) / degrees, degrees
+
+
+def play(steps, seed=3, world=THREE_ARMS):
+    """Arms chosen at random, and their rewards."""
+    walk, rng = larl.Walk(world, seed, 0), np.random.default_rng(seed)
+    for _ in range(steps):
+        arm = int(rng.integers(world.arms))
+        yield arm, walk.reward(arm)
+        walk.advance()
+
+
+@pytest.mark.parametrize("s_max", [0, 3])
+def test_predictions_and_weights_are_those_of_brute_force(s_max):
+    state, units = larl.AdaptiveLARL(s_max).init(3), set()
+    shadows, weight = [Shadow(state, member) for member in range(state.loss.size)], np.exp(state.log_weight)
+    falling = replace(THREE_ARMS, start=larl.Normal(0.0, 10.0))
+    for t, (arm, reward) in enumerate(play(60, world=falling)):
+        if t == 0:
+            state.first[0] = reward  # as the update will
+        units.add(state.unit[0])
+        density = np.full(weight.size, np.nan)
+        for shadow in shadows:
+            if shadow.order > t:
+                continue
+            if state.unit[0] > 0.0:
+                theta, precision, variance, degrees = shadow.posterior()
+                for each in range(3):
+                    x = row_of(state, shadow.member, each)
+                    leverage = x @ np.linalg.solve(precision, x)
+                    assert beliefs(state, shadow.member, each) == pytest.approx((x @ theta, leverage, variance))
+                    if each == arm:
+                        y, scale = shadow.target(arm, reward), np.sqrt(variance * (1.0 + leverage))
+                        density[shadow.member] = stats.t.pdf(y, degrees, x @ theta, scale)
+            shadow.learn(arm, reward)
+        if state.unit[0] > 0.0:
+            awake = ~np.isnan(density)
+            density[~awake] = (weight[awake] @ density[awake]) / weight[awake].sum()
+            weight *= density
+        learn(state, arm, reward, arms=3)
+        for shadow in shadows:
+            shadow.follow_the_centre()
+        assert np.exp(state.log_weight) == pytest.approx(weight / weight[state.order <= t].max(), rel=1e-7)
+    assert len(units) > 2  # penalties have followed the rewards' variance
+
+
+@pytest.mark.parametrize("s_max", [0, 2])
+def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
+    # Between two moves of the centre the product of one-step densities is the joint density of the rewards.
+    state, rng = larl.AdaptiveLARL(s_max).init(3), np.random.default_rng(1)
+    shadows = [Shadow(state, member) for member in range(state.loss.size)]
+    for t, (arm, reward) in enumerate(play(30)):
+        if t == 0:
+            state.first[0] = reward
+        for shadow in (each for each in shadows if each.order <= t):
+            shadow.learn(arm, reward)
+        learn(state, arm, reward, arms=3)
+        for shadow in shadows:
+            shadow.follow_the_centre()
+    before, posteriors, rows = state.log_weight.copy(), [shadow.posterior() for shadow in shadows], []
+    for _ in range(8):
+        arm, reward = int(rng.integers(3)), float(rng.normal())
+        state.value[:] = rng.normal(size=state.value.shape)
+        rows.append([(row_of(state, each.member, arm), each.target(arm, reward + state.first[0])) for each in shadows])
+        learn_only(state, arm, reward)
+    joint = []
+    for member, (theta, precision, variance, degrees) in enumerate(posteriors):
+        x, y = (np.array([row[member][i] for row in rows]) for i in (0, 1))
+        shape = variance * (np.eye(y.size) + x @ np.linalg.solve(precision, x.T))
+        joint.append(stats.multivariate_t(x @ theta, shape, degrees).logpdf(y))
+    gained = state.log_weight - before
+    assert gained - gained[0] == pytest.approx(np.array(joint) - joint[0], abs=1e-7)
+
+
+def test_without_lags_the_centre_is_a_mean_that_weighs_late_rewards_more():
+    state, seen = larl.AdaptiveLARL(0).init(3), []
+    assert set(state.order) == {0}
+    for arm, reward in play(40):
+        learn(state, arm, reward, arms=3)
+        seen.append(reward)
+        time = np.arange(1, len(seen) + 1)
+        assert state.centre[:, 0] + seen[0] == pytest.approx(np.full(state.loss.size, time @ seen / time.sum()))
+
+
+def test_the_mixture_holds_doubt_and_disagreement():
+    state = larl.AdaptiveLARL(2).init(3)
+    for arm, reward in play(30):
+        learn(state, arm, reward, arms=3)
+    weight = np.exp(state.log_weight) * (state.log_weight > NEGLIGIBLE)
+    weight /= weight.sum()
+    for arm in range(3):
+        means, doubts = [], []
+        for member in range(state.loss.size):
+            mean, leverage, variance = beliefs(state, member, arm)
+            f = state.sign[state.shape[member], arm] * state.factor[arm]
+            means.append(state.centre[member, 0] + mean / f)
+            doubts.append(variance * leverage / f**2)
+        centre = weight @ means
+        expected = centre, weight @ (np.array(doubts) + (np.array(means) - centre) ** 2)
+        assert mixed(state, arm) == pytest.approx(expected)
+
+
+def decisions(rewards, change):
+    """What the policy decides, step by step, when every reward of a table (time, arm) is changed."""
+    state, chosen = larl.AdaptiveLARL().init(rewards.shape[1]), []
+    for t, row in enumerate(rewards):
+        chosen.append(decide(state, (t * 7919 + 13) * 2**40))
+        learn(state, chosen[-1], float(change(row[chosen[-1]])), arms=rewards.shape[1])
+    return chosen, state
+
+
+def table(seed, steps=150, arms=3):
+    """Rewards of all arms, drifting, in multiples of 2⁻²⁰ so that an offset loses no digit."""
+    rng = np.random.default_rng(seed)
+    z = np.convolve(rng.normal(size=steps + 30), 0.8 ** np.arange(30), "valid")[:steps]
+    rewards = np.outer(z, np.linspace(-1.0, 1.5, arms)) + rng.normal(size=(steps, arms))
+    return np.round(rewards * 2**20) / 2**20
+
+
+@pytest.mark.parametrize("power", [-40, -3, 1, 30])
+def test_a_power_of_two_changes_no_digit(power):
+    plain, state = decisions(table(0), lambda r: r)
+    scaled, other = decisions(table(0), lambda r: r * 2.0**power)
+    assert plain == scaled
+    assert np.array_equal(state.log_weight, other.log_weight)
+
+
+@pytest.mark.parametrize("change", [lambda r: r + 1000.0, lambda r: r - 1000.0])
+def test_an_offset_changes_no_digit(change):
+    plain, state = decisions(table(1), lambda r: r)
+    moved, other = decisions(table(1), change)
+    assert plain == moved
+    assert np.array_equal(state.log_weight, other.log_weight)
+
+
+@pytest.mark.parametrize("change", [lambda r: r * 1e-3, lambda r: r * 1e3, lambda r: 0.1 * r - 1000.0])
+def test_units_change_nothing_but_rounding(change):
+    plain, state = decisions(table(2), lambda r: r)
+    other, again = decisions(table(2), change)
+    assert plain == other
+    assert again.log_weight == pytest.approx(state.log_weight, abs=1e-6)
+
+
+def test_equal_rewards_teach_nothing_and_break_nothing():
+    state = larl.AdaptiveLARL().init(2)
+    for t in range(50):
+        learn(state, t % 2, 3.0, arms=2)
+    assert {decide(state, word) for word in (0, 2**64 - 1)} == {0, 1}
+    for t in range(50):
+        learn(state, t % 2, 3.0 + t % 2, arms=2)
+    assert decide(state, 0) == 1
+    assert np.isfinite(mixed(state, 0)).all()
+
+
+def test_many_arms_do_without_ties_of_sign():
+    state = larl.AdaptiveLARL(2).init(module.MOST_TIED + 1)
+    assert state.tied.theta.shape[0] == 0
+    for arm, reward in play(60, world=worlds.random(2, module.MOST_TIED + 1, 0)):
+        learn(state, arm, reward, arms=module.MOST_TIED + 1)
+    assert 0 <= decide(state, 0) <= module.MOST_TIED
+
+
+def test_it_beats_larl_with_bic_and_ucb():
+    # 150 trials on the same luck; the mean difference has to exceed 5 of its standard errors.
+    policies = {"it": larl.AdaptiveLARL(), "BIC": larl.LARLBIC(40), "UCB": larl.UCB()}
+    for world in (worlds.paper(1), replace(worlds.paper(5), start="stationary")):
+        total = larl.compare(policies, world, horizon=200, trials=150, seed=8).total(skip="k")
+        for name in ("BIC", "UCB"):
+            saved = (total.sel(policy=name) - total.sel(policy="it")).values
+            assert saved.mean() > 5 * saved.std(ddof=1) / np.sqrt(saved.size)
