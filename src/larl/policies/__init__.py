@@ -15,6 +15,7 @@ from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
 from larl.policies.rexp3 import Rexp3
 from larl.policies.round_robin import RoundRobin
+from larl.policies.shared_larl import SharedLARL
 from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
 from larl.policies.sliding_window_thompson import SlidingWindowThompson
 from larl.policies.sliding_window_ucb import SlidingWindowUCB
@@ -39,6 +40,7 @@ __all__ = [
     "Random",
     "Rexp3",
     "RoundRobin",
+    "SharedLARL",
     "SlidingWindowLinUCB",
     "SlidingWindowThompson",
     "SlidingWindowUCB",
