@@ -13,6 +13,8 @@ SPECS: list[Policy] = [
     larl.LARL(2, radius="theory"),
     larl.LARLBIC(20, s_max=4),
     larl.LARLBIC(21, s_max=4, explore_with="alternate"),
+    larl.SharedLARL(),
+    larl.SharedLARL(2, window=15, modes=2),
     larl.UCB(),
     larl.ARUCB(2),
     larl.ARUCB(1, radius="theory"),
