@@ -1,12 +1,12 @@
 """One latent state for all arms, fitted by maximum a posteriori. docs/theory.md (section 8) derives the model.
 
-A reward r of arm a is read as y = ±(r − m_a)e^{−ℓ_a}, and e_t = y_t − Σ_{j<s} g_j y_{t−1−j} has variance 1, whichever arms
-were played. Its negative log density is φ_ν(e_t) + ℓ_a, φ_ν(e) = ½(ν+1) log(1 + e²/ν). The first s steps, whose lags are
-not all there, have an sd of their own: e^{ζ_t}, ζ_t = ζ(1 − RAMP·t/s).
+A reward r of arm a is read as y = ±(r − m_a)e^{−ℓ_a}, and e_t = y_t − Σ_{j<s} g_j y_{t−1−j} has variance 1, whichever
+arms were played. Its negative log density is φ_ν(e_t) + ℓ_a, φ_ν(e) = ½(ν+1) log(1 + e²/ν). The first s steps, whose
+lags are not all there, have an sd of their own: e^{ζ_t}, ζ_t = ζ(1 − RAMP·t/s).
 
-The parameters in one vector: g_0 … g_{s−1}, the common offset o, ζ, then m_a, ℓ_a for each arm in the order of first plays.
-Signs are discrete: a mode is one choice of them. A mode also holds what rows that left the window said: the quadratic
-c + hᵀd + ½dᵀQd in d = parameters − `left_at`, each row taken at the parameters of the time it left.
+The parameters in one vector: g_0 … g_{s−1}, the common offset o, ζ, then m_a, ℓ_a for each arm in the order of first
+plays. Signs are discrete: a mode is one choice of them. A mode also holds what rows that left the window said: the
+quadratic c + hᵀd + ½dᵀQd in d = parameters − `left_at`, each row taken at the parameters of the time it left.
 """
 
 import math

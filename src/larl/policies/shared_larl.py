@@ -250,7 +250,7 @@ class SharedLARL(Policy):
         slots = min(2 ** min(arms - 1, 30), self.modes) + 1
         size, seat = np.zeros(3, dtype=np.int64), np.zeros(entries, dtype=np.int64)
         rows = Rows(seat, np.zeros(entries), np.zeros(entries), np.zeros(d), size)
-        prior = Prior(self.ridge * (1.0 + np.arange(self.s)), np.zeros(1))
+        prior = Prior(self.ridge * np.arange(1.0, self.s + 1.0), np.zeros(1))
         modes = Modes(
             np.zeros((slots, d)), np.ones((slots, arms)), np.zeros((slots, d, d)), np.zeros(slots),
             np.zeros((slots, d)), np.zeros((slots, d)), np.zeros((slots, d, d)), np.zeros(slots),
