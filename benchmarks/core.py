@@ -26,6 +26,8 @@ from larl import engine
 from larl.policies._lags import dense, lags_init
 from larl.policies._lags import push as _push
 
+SHARED = [(2, 200), (2, 2_000), (2, 100_000), (3, 200), (4, 200), (10, 200)]  # arms, steps of a trial
+SHARED_TARGET = 100.0  # µs a step with 2 arms
 SIZES = [(2, 1), (2, 5), (2, 15), (10, 5)]  # arms, s
 TARGETS = {(2, 5): 0.6, (2, 15): 2.0, (10, 5): 4.0}  # µs a step a core, world included
 AUTHORS_SCRIPTS = {(2, 5): 193.0, (2, 15): 425.0}  # µs a step, as measured once on a like machine; not run here
@@ -75,6 +77,14 @@ def larl_step(arms: int, s: int, steps: int = 1000, trials: int = 100) -> float:
     shape = (trials, steps)
     trace = engine.Trace(np.empty(shape), np.empty(shape, np.int16), np.empty(shape))
     return best(lambda: engine.play(job, trace, lambda _: None)) / (steps * trials) * 1e6
+
+
+def shared_step(arms: int, steps: int) -> float:
+    """µs a step of world + SharedLARL over trials of so many steps."""
+    trials = max(1, 2000 // steps)
+    job, shape = engine.Job(world_of(arms), larl.SharedLARL(), steps, trials, 0, 1), (trials, steps)
+    trace = engine.Trace(np.empty(shape), np.empty(shape, np.int16), np.empty(shape))
+    return best(lambda: engine.play(job, trace, lambda _: None), 3) / (steps * trials) * 1e6
 
 
 def bare_kernel(arms: int, s: int) -> float:
@@ -156,11 +166,19 @@ def main() -> None:
             + (f"  ≤ {target:g} µs: {'met' if ours <= target else 'NOT met'}" if target else "")
         )
     print("\n* measured once on a like machine, not in this run\n")
+    print("arms   steps   SharedLARL+world")
+    shared = []
+    for arms, steps in SHARED:
+        took = shared_step(arms, steps)
+        shared.append({"arms": arms, "steps": steps, "shared_us": took})
+        verdict = f"  ≤ {SHARED_TARGET:g} µs: {'met' if took <= SHARED_TARGET else 'NOT met'}" if arms == 2 else ""
+        print(f"{arms:4d} {steps:7d} {took:15.1f} µs{verdict}")
+    print()
     seconds = startup()
     for name, value in seconds.items():
         print(f"{name:28s} {value:6.2f} s")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"steps": rows, "startup_s": seconds}, indent=1) + "\n")
+    options.out.write_text(json.dumps({"steps": rows, "shared": shared, "startup_s": seconds}, indent=1) + "\n")
     print(f"\nwritten: {options.out}")
 
 

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 NU = 30.0  # of the innovations: nearly normal
 RAMP = 0.7
 START, START_PRECISION = 0.5, 1.0  # ζ ~ N(0.5, 1)
-APART, APART_NU = 1.0, 2.0  # (m_a − o)e^{−mean ℓ}/APART is Student's with ν = 2: far apart is nearly free
+APART, APART_NU = 0.7, 2.0  # (m_a − o)e^{−mean ℓ}/APART is Student's with ν = 2: far apart is nearly free
 ALIKE = 4.0  # precision of ℓ_a around their mean
 ANCHOR = 0.01  # precision of that mean around the size of the first difference between rewards
 FLOOR = 1e-6  # no innovation sd far below 1e-3 of that size

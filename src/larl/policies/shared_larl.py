@@ -240,7 +240,7 @@ class SharedLARL(Policy):
     """
 
     s: int = checked(whole(1), 10)
-    alpha: float = checked(number(0.0), 0.7)
+    alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 15.0)
     window: int = checked(whole(1), 200)
     modes: int = checked(whole(1), 4)
