@@ -147,21 +147,24 @@ def _challenge(state: SharedLARLState, steps: int) -> None:
 
 @inner
 def _forecast(state: SharedLARLState, k: int, seat: int) -> tuple[float, float]:
-    """Mean and variance, in mode k, of an arm's next mean reward m_a + ρ_a Σ g_j y_{t−1−j}."""
+    """An arm's next mean reward m_a + ρ_a Σ g_j y_{t−1−j} in mode k, and its variance from m_a and ℓ_a alone.
+
+    What is unknown of g and of other arms is left out: this arm is not the one to play to learn it.
+    """
     rows, theta, sign, x = state.rows, state.modes.theta[k], state.modes.sign[k], state.work.trial
     s, a = state.prior.precision.size, place(state.prior.precision.size, seat)
     for p in range(x.size):
         x[p] = 0.0
     rho, level = sign[seat] * math.exp(theta[a + 1]), 0.0
+    x[a] = 1.0
     for j in range(min(s, rows.size[0])):
-        i = rows.size[0] - 1 - j
-        b, inverse = place(s, rows.seat[i]), sign[rows.seat[i]] * math.exp(-theta[place(s, rows.seat[i]) + 1])
-        y = (rows.value[i] - theta[b]) * inverse
+        other = rows.seat[rows.size[0] - 1 - j]
+        b = place(s, other)
+        y = (rows.value[rows.size[0] - 1 - j] - theta[b]) * sign[other] * math.exp(-theta[b + 1])
         level += theta[j] * y
-        x[j] = rho * y
-        x[b] -= rho * theta[j] * inverse
-        x[b + 1] -= rho * theta[j] * y
-    x[a] += 1.0
+        if other == seat:
+            x[a] -= theta[j]
+            x[a + 1] -= rho * theta[j] * y
     x[a + 1] += rho * level
     return theta[a] + rho * level, solve_lower(state.modes.factor[k], x, place(s, rows.size[2]))
 
@@ -234,9 +237,9 @@ class SharedLARL(Policy):
     """LARL whose arms share one latent state: 2|A| + s parameters and some for the start, in place of |A|(2s|A|+1).
 
     Nothing has to be told: neither units nor the order of the latent process, which may be up to about `s`. Each arm is
-    played once, then the largest forecast + `alpha` standard deviations wins. g_j has prior precision `ridge`·(1 + j).
-    Parameters are refined on the last `window` steps; what is older counts as it was understood when it left. Of the
-    signs that the arms' slopes can have, `modes` choices are followed.
+    played once, then the largest forecast + `alpha` standard deviations of the arm's own parameters wins. g_j has prior
+    precision `ridge`·(1 + j). Parameters are refined on the last `window` steps; what is older counts as it was
+    understood when it left. Of the signs that the arms' slopes can have, `modes` choices are followed.
     """
 
     s: int = checked(whole(1), 10)
