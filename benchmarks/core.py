@@ -29,6 +29,8 @@ from larl.policies._lags import push as _push
 
 SIZES = [(2, 1), (2, 5), (2, 15), (10, 5)]  # arms, s
 TARGETS = {(2, 5): 0.6, (2, 15): 2.0, (10, 5): 4.0}  # µs a step a core, world included
+SHARED = [(2, 200), (2, 2_000), (2, 100_000), (3, 200), (4, 200), (10, 200)]  # arms, steps of a trial
+SHARED_TARGET = 100.0  # µs a step with 2 arms, world included
 ADAPTIVE = {2: 20.0, 3: None, 4: None, 10: None}  # arms, and the target of AdaptiveLARL() in µs a step, world included
 AUTHORS_SCRIPTS = {(2, 5): 193.0, (2, 15): 425.0}  # µs a step, as measured once on a like machine; not run here
 REPEATS = 7
@@ -163,12 +165,20 @@ def main() -> None:
         target = ADAPTIVE[arms]
         verdict = f"  ≤ {target:g} µs: {'met' if ours <= target else 'NOT met'}" if target else ""
         print(f"AdaptiveLARL+world, {arms:2d} arms {ours:8.2f} µs{verdict}")
+    print("arms   steps   SharedLARL+world")
+    shared = []
+    for arms, steps in SHARED:
+        took = step_of(larl.SharedLARL(), arms, steps, max(1, 2000 // steps))
+        shared.append({"arms": arms, "steps": steps, "shared_us": took})
+        verdict = f"  ≤ {SHARED_TARGET:g} µs: {'met' if took <= SHARED_TARGET else 'NOT met'}" if arms == 2 else ""
+        print(f"{arms:4d} {steps:7d} {took:15.1f} µs{verdict}")
     print()
     seconds = startup()
     for name, value in seconds.items():
         print(f"{name:28s} {value:6.2f} s")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"steps": rows, "adaptive_us": adaptive, "startup_s": seconds}, indent=1) + "\n")
+    found = {"steps": rows, "adaptive_us": adaptive, "shared": shared, "startup_s": seconds}
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
     print(f"\nwritten: {options.out}")
 
 

@@ -15,6 +15,8 @@ SPECS: list[Policy] = [
     larl.LARLBIC(21, s_max=4, explore_with="alternate"),
     larl.AdaptiveLARL(),
     larl.AdaptiveLARL(2, alpha=0.5),
+    larl.SharedLARL(),
+    larl.SharedLARL(2, window=15, modes=2),
     larl.UCB(),
     larl.ARUCB(2),
     larl.ARUCB(1, radius="theory"),

@@ -146,6 +146,7 @@ def test_specs_are_frozen_and_described(name):
 
 DECIDED_BY_NUMBERS = [
     larl.LARL(0), larl.LARL(3), larl.LARL(2, radius="theory"), larl.LARLBIC(20, s_max=4), larl.UCB(), larl.ARUCB(2),
+    larl.SharedLARL(), larl.SharedLARL(2, window=15, modes=2),
     larl.SlidingWindowUCB(12), larl.DiscountedUCB(0.9), larl.SlidingWindowLinUCB(2, window=15), larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"), larl.AdaptiveLARL(3),
 ]  # fmt: skip

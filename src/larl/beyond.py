@@ -157,7 +157,10 @@ def closed_table(results: Mapping[str, Result], policies: tuple[str, ...]) -> pd
     rows = {}
     for name, result in results.items():
         means = result.total("k").sel(world=name).mean("trial").to_series()
-        row = {"trials": f"{result.data.sizes['trial']:,}", f"{BIC} → Kalman": f"{means[BIC]:.0f} → {means[KALMAN]:.0f}"}
+        row = {
+            "trials": f"{result.data.sizes['trial']:,}",
+            f"{BIC} → Kalman": f"{means[BIC]:.0f} → {means[KALMAN]:.0f}",
+        }
         for policy in policies:
             found = closed(result, policy, name)
             row[policy] = f"{found.share:.0f} ± {found.error:.1f}"
@@ -223,7 +226,7 @@ def _page(
         figures[f"auto-{label}"] = plots.plot_regret(joined, skip="k", band="se", floors=floors)
     ablation = found["ablation"]
     variants = tuple(each for each in ablation.policies if each not in (BIC, KALMAN))
-    pieces = closed_table({name: ablation for name in ablation.worlds}, variants)
+    pieces = closed_table(dict.fromkeys(ablation.worlds, ablation), variants)
     forgetting = regret_table({"k = 5, stationary start, T = 2,000": _renamed(found["forgetting"])})
     text = f"""# What Auto is worth
 

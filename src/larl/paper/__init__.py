@@ -36,7 +36,10 @@ def reproduce(
 
     What an earlier run finished with the same settings is taken from `out`/data.
     """
-    first, later = tuning(scope) | lookback(scope) | beyond(scope), sublinear(scope) | robustness(scope) if scope.everything else {}
+    first, later = (
+        tuning(scope) | lookback(scope) | beyond(scope),
+        sublinear(scope) | robustness(scope) if scope.everything else {},
+    )
     compared = (len(paper_policies(paper(1))) + len(TUNED_NAMES)) * len(ORDERS) * scope.trials * HORIZON
     with Progress(stages.steps(first) + stages.steps(later) + compared, True) as bar:
         found = stages.run(first, out / "data", bar, threads)

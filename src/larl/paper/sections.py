@@ -105,7 +105,10 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
                 "regret that even the policy pays that knows every parameter, once its filter has settled (from the "
                 "paper's start, far from zero, the first steps are easier)."
             ),
-            picture(figures["regret"], "Cumulative regret, the paper's policies, and Auto, which is not the paper's, in black."),
+            picture(
+                figures["regret"],
+                "Cumulative regret, the paper's policies, and Auto, which is not the paper's, in black.",
+            ),
             picture(figures["regret-tuned"], "Baselines tuned, on other seeds. Band: ± two standard errors."),
             picture(figures["wins"], "How often the row's policy has less total regret than the column's."),
             picture(figures["wins-tuned"], "The same against baselines tuned on other seeds."),

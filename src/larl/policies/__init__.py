@@ -17,6 +17,7 @@ from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
 from larl.policies.rexp3 import Rexp3
 from larl.policies.round_robin import RoundRobin
+from larl.policies.shared_larl import SharedLARL
 from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
 from larl.policies.sliding_window_thompson import SlidingWindowThompson
 from larl.policies.sliding_window_ucb import SlidingWindowUCB
@@ -43,6 +44,7 @@ __all__ = [
     "Random",
     "Rexp3",
     "RoundRobin",
+    "SharedLARL",
     "SlidingWindowLinUCB",
     "SlidingWindowThompson",
     "SlidingWindowUCB",

@@ -1,0 +1,265 @@
+"""LARL whose arms share one latent state: what Lemma 2's reduction throws away (docs/theory.md, section 10)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._check import checked, number, whole
+from larl._compile import assign, inner
+from larl._words import pick
+from larl.policies._cholesky import solve_lower
+from larl.policies._contract import Policy, register
+from larl.policies._shared import Floats, Modes, Prior, Rows, Work, improve, leave, mean_level, place, readings
+
+DEAD = 10.0  # a mode whose evidence is e^10 times smaller than the best's is looked at every REST steps
+REST = 16
+JUMP = 2.0**20  # a reward that far beyond the unit makes the unit anew
+
+
+class SharedLARLState(NamedTuple):
+    rows: Rows
+    prior: Prior
+    modes: Modes  # the last one is room for a challenger
+    work: Work
+    seat: NDArray[np.int64]  # (arms,) place of each arm in the order of first plays, −1 before
+    left: Floats  # (arms,) rows of each seat that left the window
+    unit: Floats  # (2,) the first reward, and the power of two that rewards are divided by (0 until two differ)
+    time: NDArray[np.int64]  # (2,) steps so far, modes in use
+    score: Floats  # (arms,) what `act` compares
+    alpha: float
+    effort: int  # rows looked at in a step by repeated improvements of a mode
+
+
+@inner
+def _copy(modes: Modes, source: int, target: int) -> None:
+    assign(modes.theta[target], modes.theta[source])
+    assign(modes.sign[target], modes.sign[source])
+    assign(modes.left_at[target], modes.left_at[source])
+    assign(modes.left_slope[target], modes.left_slope[source])
+    for p in range(modes.theta.shape[1]):
+        assign(modes.factor[target, p], modes.factor[source, p])
+        assign(modes.left_curve[target, p], modes.left_curve[source, p])
+    modes.evidence[target] = modes.evidence[source]
+    modes.left_value[target] = modes.left_value[source]
+
+
+@inner
+def _reckon(state: SharedLARLState, value: float) -> None:
+    """Make |value| the size of things: the unit is the power of two above it, and every mode begins afresh."""
+    rows, modes, s = state.rows, state.modes, state.prior.precision.size
+    fraction, exponent = math.frexp(abs(value))
+    before, state.unit[1] = state.unit[1], math.ldexp(1.0, exponent)
+    state.prior.level[0] = math.log(fraction)
+    for i in range(rows.size[0]):
+        rows.value[i] *= before / state.unit[1]
+    for k in range(state.time[1]):
+        modes.left_value[k] = 0.0
+        for p in range(modes.theta.shape[1]):
+            modes.theta[k, p] = modes.left_slope[k, p] = modes.left_at[k, p] = 0.0
+            for q in range(modes.theta.shape[1]):
+                modes.left_curve[k, p, q] = 0.0
+        for a in range(rows.size[2]):
+            modes.theta[k, place(s, a) + 1] = state.prior.level[0]
+
+
+@inner
+def _meet(state: SharedLARLState, arm: int, value: float) -> None:
+    """Seat an arm that is played for the first time, with either sign while there is room for modes."""
+    rows, modes, s = state.rows, state.modes, state.prior.precision.size
+    seat, used = rows.size[2], state.time[1]
+    state.seat[arm] = seat
+    for k in range(used):
+        modes.theta[k, place(s, seat)] = value
+        modes.theta[k, place(s, seat) + 1] = mean_level(modes.theta[k], seat, s) if seat > 0 else state.prior.level[0]
+        modes.sign[k, seat] = 1.0
+    rows.size[2] += 1
+    if seat > 0:
+        for k in range(used):
+            if state.time[1] < modes.sign.shape[0] - 1:
+                _copy(modes, k, state.time[1])
+                modes.sign[state.time[1], seat] = -1.0
+                state.time[1] += 1
+
+
+@inner
+def _append(state: SharedLARLState, seat: int, value: float) -> None:
+    """Add an entry; where there is no room, the oldest row leaves the window."""
+    rows, s = state.rows, state.prior.precision.size
+    if rows.size[0] == rows.seat.size:
+        for i in range(rows.size[1], s + 1):  # the first time, all the rows that have fewer than s lags leave with it
+            state.left[rows.seat[i]] += 1.0
+        for k in range(state.time[1]):
+            readings(rows, state.modes.theta[k], state.modes.sign[k], state.work.inverse, s)
+            for i in range(rows.size[1], s + 1):
+                leave(rows, state.prior, state.modes, k, i, state.work)
+        rows.size[0] -= 1
+        rows.size[1] = s
+        for i in range(rows.size[0]):
+            rows.seat[i], rows.value[i] = rows.seat[i + 1], rows.value[i + 1]
+    rows.seat[rows.size[0]], rows.value[rows.size[0]] = seat, value
+    rows.size[0] += 1
+
+
+@inner
+def _relax(state: SharedLARLState, k: int, steps: int) -> None:
+    for _ in range(steps):
+        if improve(state.rows, state.prior, state.modes, k, state.work) < 0.01:
+            return
+
+
+@inner
+def _best(state: SharedLARLState) -> int:
+    best = 0
+    for k in range(1, state.time[1]):
+        if state.modes.evidence[k] > state.modes.evidence[best]:
+            best = k
+    return best
+
+
+@inner
+def _challenge(state: SharedLARLState, steps: int) -> None:
+    """Where not all signs can be followed: the best mode with one arm's sign turned may replace the worst mode."""
+    modes, known, spare, worst = state.modes, state.rows.size[2], state.modes.sign.shape[0] - 1, 0
+    if 2.0 ** (known - 1) <= spare:
+        return
+    turned = state.time[0] % known
+    _copy(modes, _best(state), spare)
+    for a in range(1, known):  # signs count relative to seat 0's: to turn that one is to turn all others
+        if a == turned or turned == 0:
+            modes.sign[spare, a] *= -1.0
+            if state.left[a] > 0.0:
+                return  # what left the window was read with the other sign
+    for k in range(state.time[1]):
+        same = True
+        for a in range(known):
+            same = same and modes.sign[k, a] == modes.sign[spare, a]
+        if same:
+            return
+        if modes.evidence[k] < modes.evidence[worst]:
+            worst = k
+    _relax(state, spare, steps)
+    if modes.evidence[spare] > modes.evidence[worst]:
+        _copy(modes, spare, worst)
+
+
+@inner
+def _forecast(state: SharedLARLState, k: int, seat: int) -> tuple[float, float]:
+    """An arm's next mean reward m_a + ρ_a Σ g_j y_{t−1−j} in mode k, and its variance from m_a and ℓ_a alone.
+
+    What is unknown of g and of other arms is left out: this arm is not the one to play to learn it.
+    """
+    rows, theta, sign, x = state.rows, state.modes.theta[k], state.modes.sign[k], state.work.trial
+    s, a = state.prior.precision.size, place(state.prior.precision.size, seat)
+    for p in range(x.size):
+        x[p] = 0.0
+    rho, level = sign[seat] * math.exp(theta[a + 1]), 0.0
+    x[a] = 1.0
+    for j in range(min(s, rows.size[0])):
+        other = rows.seat[rows.size[0] - 1 - j]
+        b = place(s, other)
+        y = (rows.value[rows.size[0] - 1 - j] - theta[b]) * sign[other] * math.exp(-theta[b + 1])
+        level += theta[j] * y
+        if other == seat:
+            x[a] -= theta[j]
+            x[a + 1] -= rho * theta[j] * y
+    x[a + 1] += rho * level
+    return theta[a] + rho * level, solve_lower(state.modes.factor[k], x, place(s, rows.size[2]))
+
+
+@inner
+def _rate(state: SharedLARLState) -> None:
+    """Write each arm's forecast mean + α sd, over modes by their evidence."""
+    top, total = state.modes.evidence[_best(state)], 0.0
+    for k in range(state.time[1]):
+        total += math.exp(state.modes.evidence[k] - top)
+    for arm in range(state.seat.size):
+        mean, variance, so_far = 0.0, 0.0, 0.0
+        for k in range(state.time[1]):
+            weight = math.exp(state.modes.evidence[k] - top) / total
+            if state.seat[arm] >= 0 and weight > 1e-9:
+                centre, own = _forecast(state, k, state.seat[arm])
+                so_far += weight
+                gap = centre - mean
+                mean += gap * weight / so_far
+                variance += weight * (own + gap * (centre - mean))
+        state.score[arm] = mean + state.alpha * math.sqrt(max(variance, 0.0))
+
+
+def act(state: SharedLARLState, word: np.uint64) -> int:
+    if state.unit[1] == 0.0 and state.rows.size[2] == state.seat.size:
+        return pick(word, state.seat.size)
+    skip = pick(word, max(state.seat.size - state.rows.size[2], 1))
+    best, choice = -math.inf, 0
+    for arm in range(state.seat.size):
+        if state.seat[arm] < 0:
+            if skip == 0:
+                return arm
+            skip -= 1
+        elif state.score[arm] > best:
+            best, choice = state.score[arm], arm
+    return choice
+
+
+def update(state: SharedLARLState, arm: int, reward: float) -> None:
+    rows, modes, unit = state.rows, state.modes, state.unit
+    if state.time[0] == 0:
+        unit[0] = reward
+    state.time[0] += 1
+    value = reward - unit[0]
+    if abs(value) > unit[1] * JUMP:
+        _reckon(state, value)
+    if unit[1] > 0.0:
+        value /= unit[1]
+    if state.seat[arm] < 0:
+        _meet(state, arm, value)
+    _append(state, state.seat[arm], value)
+    if unit[1] == 0.0:
+        return
+    steps = min(max(state.effort // rows.size[0], 1), 8)
+    best = _best(state)
+    before = modes.evidence[best]
+    _relax(state, best, steps)
+    for k in range(state.time[1]):
+        if k != best and (before - modes.evidence[k] < DEAD or (state.time[0] + k) % REST == 0):
+            _relax(state, k, steps)
+        elif k != best:
+            modes.evidence[k] += modes.evidence[best] - before
+    _challenge(state, steps)
+    _rate(state)
+
+
+@register(SharedLARLState, act, update)
+@dataclass(frozen=True)
+class SharedLARL(Policy):
+    """LARL whose arms share one latent state: 2|A| + s parameters and some for the start, in place of |A|(2s|A|+1).
+
+    Nothing has to be told: neither units nor the order of the latent process, which may be up to about `s`. Each arm is
+    played once, then the largest forecast + `alpha` standard deviations of the arm's own parameters wins. g_j has prior
+    precision `ridge`·(1 + j). Parameters are refined on the last `window` steps; what is older counts as it was
+    understood when it left. Of the signs that the arms' slopes can have, `modes` choices are followed.
+    """
+
+    s: int = checked(whole(1), 10)
+    alpha: float = checked(number(0.0), 1.0)
+    ridge: float = checked(number(above=0.0), 15.0)
+    window: int = checked(whole(1), 200)
+    modes: int = checked(whole(1), 4)
+
+    def init(self, arms: int, **_: Any) -> SharedLARLState:
+        d, entries = self.s + 2 + 2 * arms, self.window + self.s
+        slots = min(2 ** min(arms - 1, 30), self.modes) + 1
+        size, seat = np.zeros(3, dtype=np.int64), np.zeros(entries, dtype=np.int64)
+        rows = Rows(seat, np.zeros(entries), np.zeros(entries), np.zeros(d), size)
+        prior = Prior(self.ridge * np.arange(1.0, self.s + 1.0), np.zeros(1))
+        modes = Modes(
+            np.zeros((slots, d)), np.ones((slots, arms)), np.zeros((slots, d, d)), np.zeros(slots),
+            np.zeros((slots, d)), np.zeros((slots, d)), np.zeros((slots, d, d)), np.zeros(slots),
+        )  # fmt: skip
+        work = Work(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(arms))
+        seats, time = np.full(arms, -1, dtype=np.int64), np.array([0, 1], dtype=np.int64)
+        return SharedLARLState(
+            rows, prior, modes, work, seats, np.zeros(arms), np.zeros(2), time, np.zeros(arms), self.alpha, 300
+        )
