@@ -33,6 +33,7 @@ check: $(VENV)/dev
 
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/auto.py
 
 clean:
 	rm -rf $(VENV) results

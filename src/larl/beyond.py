@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from larl import plots, worlds
 from larl._files import write_whole
@@ -214,7 +215,7 @@ def _bytes(content: bytes, draft: Path) -> None:
 def _page(
     sets: Mapping[str, Mapping[str, Place]], results: Mapping[str, Mapping[str, Result]], found: Mapping[str, Result],
     command: str,
-) -> tuple[str, dict[str, "plots.Figure"]]:  # fmt: skip
+) -> tuple[str, dict[str, Figure]]:  # fmt: skip
     compared = ("LARL, told s = k", TUNED, "AdaptiveLARL", "SharedLARL", "Auto")
     shares = {name: [closed(one, each, name) for each in OURS] for name, one in results["test"].items()}
     mine = np.array([row[0].share for row in shares.values()])
@@ -247,8 +248,8 @@ Bands are two standard errors; the dotted line is the floor of docs/theory.md.
 
 ## Worlds that nothing was chosen on
 
-Twelve random worlds. The priors of Auto were chosen on other random worlds and on the paper's. Mean share closed by Auto:
-**{mine.mean():.0f}%**, least {mine.min():.0f}%.
+Twelve random worlds. The priors of Auto were chosen on other random worlds and on the paper's. Mean share closed by
+Auto: **{mine.mean():.0f}%**, least {mine.min():.0f}%.
 
 {markdown_table(closed_table(results["test"], compared), "world")}
 
@@ -263,8 +264,8 @@ components the arms see different states.
 
 ## Which part brings what
 
-Share closed, from a stationary start. AdaptiveLARL is evidence over s without the shared state; SharedLARL is the shared
-state without evidence over orders; Auto has both, and exact filters in place of s lags.
+Share closed, from a stationary start. AdaptiveLARL is evidence over s without the shared state; SharedLARL is the
+shared state without evidence over orders; Auto has both, and exact filters in place of s lags.
 
 {markdown_table(pieces, "world")}
 

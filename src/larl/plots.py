@@ -42,9 +42,9 @@ def plot_regret(
     for axis, name in zip(axes, panels, strict=True):
         _curves(axis, result, curves.sel(world=name) if name else curves, band, list(palette) or result.policies)
         if apart is not None:
-            for place, policy in enumerate(apart.policies):
+            for number, policy in enumerate(apart.policies):
                 mean = apart.curves(skip)["mean"].sel(policy=policy, world=name)
-                dashes = (0, (5, 1 + 2 * place))
+                dashes = (0, (5, 1 + 2 * number))
                 axis.plot(mean["time"] + 1, mean, color="black", linestyle=dashes, linewidth=2.0, label=_plain(policy))
         if floors and name in floors:
             first = int(result.data["k"].sel(world=name)) if skip == "k" else int(skip)

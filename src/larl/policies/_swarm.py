@@ -28,7 +28,7 @@ MOVES = 3  # of each particle after it was resampled
 ACCEPT = 0.35  # the share of accepted moves that the stride is steered to
 NEGLIGIBLE = 7.0  # a population so many nats behind the best is given up
 SETTLING = 20  # steps before any is given up
-BUDGET = 1.6e6  # entries of covariances that the moves of one step may replay: some milliseconds
+BUDGET = 1e6  # entries of covariances that the moves of one step may replay: some milliseconds
 
 
 class Breed(NamedTuple):

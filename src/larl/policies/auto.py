@@ -30,8 +30,8 @@ NOISE, SCALED, START, OWN, RATE = (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), (-2.0, 1.5
 def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
     """Every order; arms that stand still; and arms that wander each on its own. The last two have to earn belief."""
     rest, blocks = [SIZE] * arms + [NOISE, SCALED, START, OWN], -(-particles // LANES)
-    still = Breed(Kind(0, False), -(-blocks // 2), -2.0, rest)
-    wandering = Breed(Kind(1, True), -(-blocks // 2), -2.0, [(0.0, 1.0), *rest, RATE])
+    still = Breed(Kind(0, False), -(-blocks // 2), -4.0, rest)
+    wandering = Breed(Kind(1, True), -(-blocks // 2), -4.0, [(0.0, 1.0), *rest, RATE])
     spread = {p: 1.0 if p == 1 else 0.7 / math.sqrt(p) for p in orders}  # of the ψ of an order
     return [still, wandering, *(Breed(Kind(p, False), blocks, 0.0, [(0.0, spread[p])] * p + rest) for p in orders)]
 
