@@ -29,6 +29,7 @@ from larl.world import LatentAR, World
 ORDERS = (1, 5, 10)
 BIC, TUNED, KALMAN = "LARL (BIC)", "D-UCB, tuned", "Kalman, true parameters"
 OURS = ("Auto", "SharedLARL", "AdaptiveLARL")
+LONG = 2000  # steps over which forgetting is measured
 FIRST_TEST_SEED = 2000  # of the test worlds; priors were chosen on others
 
 
@@ -128,11 +129,11 @@ def parts(scope: Scope) -> dict[str, Study]:
         "memory of 50 steps": Auto(memory=50),
     }  # fmt: skip
     places = {name: place.world for name, place in list(paper_worlds().items())[3:]}
-    long: dict[str, Policy] = {"memory 500": Auto(), "memory 2,000 (full)": Auto(memory=2000)}
+    long: dict[str, Policy] = {"memory 500": Auto(), f"memory {LONG:,} (full)": Auto(memory=LONG)}
     world = {"k = 5": replace(worlds.paper(5), start="stationary")}
     return {
         "ablation": Study(places, policies, 200, scope.of(200, 0.1), scope.seed),
-        "forgetting": Study(world, long, 2000, scope.of(2000, 0.15), scope.seed, "summary"),
+        "forgetting": Study(world, long, LONG, scope.of(LONG, 0.15), scope.seed, "summary"),
     }
 
 
@@ -228,7 +229,7 @@ def _page(
     ablation = found["ablation"]
     variants = tuple(each for each in ablation.policies if each not in (BIC, KALMAN))
     pieces = closed_table(dict.fromkeys(ablation.worlds, ablation), variants)
-    forgetting = regret_table({"k = 5, stationary start, T = 2,000": _renamed(found["forgetting"])})
+    forgetting = regret_table({"k = 5": found["forgetting"]})
     text = f"""# What Auto is worth
 
 Made by `{command}`; not typed by hand. `larl.Auto()` is told nothing: neither s nor the order of the process, no scale,
@@ -269,7 +270,8 @@ shared state without evidence over orders; Auto has both, and exact filters in p
 
 {markdown_table(pieces, "world")}
 
-Beyond 2 × `memory` steps Auto no longer replays the oldest rewards. Total regret with and without:
+Beyond 2 × `memory` steps Auto no longer replays the oldest rewards. Total regret over
+{LONG:,} steps from a stationary start, with and without:
 
 {markdown_table(forgetting, "world")}
 
@@ -280,7 +282,3 @@ stationary start) there is little to learn from and Auto closes little of the ga
 are outside its model: it falls back on arms that wander each on its own, which share nothing.
 """
     return text, figures
-
-
-def _renamed(result: Result) -> Result:
-    return Result(result.data.assign_coords(world=["k = 5, stationary start, T = 2,000"]))
