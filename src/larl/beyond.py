@@ -98,7 +98,7 @@ def tuning(places: Mapping[str, Place], scope: Scope, label: str) -> dict[str, S
     policies: dict[str, Policy] = {f"{d}": DiscountedUCB(d) for d in DISCOUNTS}
     return {
         f"tuning-{label}-{i:02d}": Study(
-            {name: place.world}, policies, place.horizon, scope.of(place.horizon), scope.seed + 1_000_003, "summary"
+            {name: place.world}, policies, place.horizon, scope.of(place.horizon), scope.seed + 1_000_003
         )
         for i, (name, place) in enumerate(places.items())
     }
@@ -133,7 +133,7 @@ def parts(scope: Scope) -> dict[str, Study]:
     world = {"k = 5": replace(worlds.paper(5), start="stationary")}
     return {
         "ablation": Study(places, policies, 200, scope.of(200, 0.1), scope.seed),
-        "forgetting": Study(world, long, LONG, scope.of(LONG, 0.15), scope.seed, "summary"),
+        "forgetting": Study(world, long, LONG, scope.of(LONG, 0.15), scope.seed),
     }
 
 
