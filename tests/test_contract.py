@@ -116,6 +116,15 @@ def test_specs_say_what_is_wrong():
         (lambda: larl.LARL(-1), "LARL: s = -1 is not usable; accepted: a whole number ≥ 0"),
         (lambda: larl.LARL(1.5), "LARL: s = 1.5 is not usable"),
         (lambda: larl.LARL(1, ridge=0.0), "LARL: ridge = 0.0 is not usable; accepted: a finite number and > 0"),
+        (
+            lambda: larl.Auto(orders=(2, 1)),
+            "Auto: orders = (2, 1) is not usable; accepted: one or more whole numbers ≥ 1",
+        ),
+        (
+            lambda: larl.Auto(orders=3),
+            "Auto: orders = 3 is not usable; accepted: one or more whole numbers ≥ 1, in rising",
+        ),
+        (lambda: larl.Auto(memory=1), "Auto: memory = 1 is not usable; accepted: a whole number ≥ 10"),
         (lambda: larl.DiscountedUCB(1.5), "DiscountedUCB: discount = 1.5"),
         (lambda: larl.Exp3(reward_range=(1.0, 1.0)), "low < high"),
         (lambda: larl.LARLBIC(10), "explore = 10 is not usable; accepted: a whole number ≥ s_max + 2 = 17"),
