@@ -39,10 +39,10 @@ def test_the_test_worlds_cover_what_they_say():
 
 def test_the_page_is_made_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     still = LatentAR((0.0,), beta=(0.0, 0.0), mu=(0.0, 0.5), noise="common")
-    some = {f"k = {k}": Place(worlds.paper(k), 60) for k in (1, 5)}
+    some = {f"k = {k}": Place(worlds.paper(k), 100) for k in (1, 5)}
     monkeypatch.setattr(beyond, "paper_worlds", lambda: {**some, **{f"{name} again": p for name, p in some.items()}})
     monkeypatch.setattr(beyond, "test_worlds", lambda: some)
-    monkeypatch.setattr(beyond, "hard_worlds", lambda: {"still": Place(still, 60)})
+    monkeypatch.setattr(beyond, "hard_worlds", lambda: {"still": Place(still, 100)})
     monkeypatch.setattr(beyond, "LONG", 100)
     page = show(tmp_path, Scope(20, 3))
     assert (tmp_path / "auto.md").read_text() == page
