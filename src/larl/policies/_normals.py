@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner
+from larl.policies._cholesky import cholesky, solve_lower
 from larl.policies._lanes import Rows
 from larl.policies._rows import LANES, Floats
 
@@ -51,12 +52,11 @@ def fit(data: Floats, owner: Blocks, mine: int, rows: Rows, size: int, evidence:
                     away = share * (data[block, rows.theta + i, lane] - mean[i])
                     for j in range(i + 1):
                         factor[i, j] += away * (data[block, rows.theta + j, lane] - mean[j])
-    for i in range(size):  # Cholesky's
-        for j in range(i + 1):
-            total = SHRINK * factor[i, j] if j < i else factor[i, j] + LEAST
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = total / factor[j, j] if j < i else math.sqrt(max(total, LEAST))
+    for i in range(size):
+        for j in range(i):
+            factor[i, j] *= SHRINK
+        factor[i, i] += LEAST
+    cholesky(factor, size)
 
 
 @inner
@@ -88,14 +88,9 @@ def become_prior(normal: Normal, size: int, mean: Floats, precision: Floats, wor
 @inline
 def log_normal(x: Floats, theta: int, size: int, normal: Normal, work: Floats, lane: int) -> float:
     """Of one particle's coordinates under a normal distribution, up to a constant."""
-    total = 0.0
     for i in range(size):
-        value = x[theta + i, lane] - normal.mean[i]
-        for j in range(i):
-            value -= normal.factor[i, j] * work[j]
-        work[i] = value / normal.factor[i, i]
-        total += work[i] * work[i]
-    return -0.5 * total
+        work[i] = x[theta + i, lane] - normal.mean[i]
+    return -0.5 * solve_lower(normal.factor, work, size)
 
 
 @inline
