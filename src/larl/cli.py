@@ -68,7 +68,7 @@ def paper(
     out: Annotated[Path, typer.Option(help="Folder for the report, figures and data.")] = Path("results/paper"),
     trials: Annotated[int, typer.Option(min=2, help="Trials of each policy in each world (the paper: 100).")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="At most 100 trials: a look in seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 100 trials: a look in half a minute.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also sub-linear regret and robustness.")] = False,
     threads: Threads = None,
 ) -> None:

@@ -47,7 +47,7 @@ class Scope:
     everything: bool = False  # also experiments 3 and 4
 
     def quick(self) -> "Scope":
-        """A look at all of it in seconds: fewer trials, fewer s."""
+        """A look at all of it in half a minute: fewer trials, fewer s."""
         return replace(self, trials=min(self.trials, 100), every_s=(0, 1, 2, 3, 5, 7, 10, 15, 20))
 
 
