@@ -20,17 +20,17 @@ from larl.world import Walk
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def bare_steps(data, owner, rows, order, wander, steps):  # type: ignore[no-untyped-def]
+def bare_steps(data, owner, rows, order, form, steps):  # type: ignore[no-untyped-def]
     for t in range(1, steps):
         for block in range(owner.size):
             mine = owner[block]
-            step(data[block], rows, Kind(order[mine], wander[mine]), t, t % 2, 0.1 * (t % 7))
+            step(data[block], rows, Kind(order[mine], form[mine]), t, t % 2, 0.1 * (t % 7))
 
 
 def bare(steps: int = 300) -> float:
     """µs of one step of all filters."""
     swarm = larl.Auto().init(2).swarm
-    learn_all = (swarm.data, swarm.owner, swarm.rows, swarm.populations.order, swarm.populations.wander)
+    learn_all = (swarm.data, swarm.owner, swarm.rows, swarm.populations.order, swarm.populations.form)
     bare_steps(*learn_all, 2)
     started = time.perf_counter()
     bare_steps(*learn_all, steps)

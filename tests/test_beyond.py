@@ -5,7 +5,8 @@ import pytest
 
 import larl
 from larl import beyond, worlds
-from larl.beyond import BIC, KALMAN, Place, Scope, closed, markdown_table, show
+from larl.beyond import closed, markdown_table, places, show
+from larl.beyond.places import BIC, KALMAN, Place, Scope
 from larl.world import LatentAR
 
 
@@ -25,31 +26,32 @@ def test_the_share_closed_is_none_at_one_end_and_all_at_the_other():
 
 
 def test_the_test_worlds_cover_what_they_say():
-    places = beyond.test_worlds()
-    assert len(places) == 12
-    kinds = [place.world for place in places.values()]
+    found = places.test_worlds()
+    assert len(found) == 12
+    kinds = [place.world for place in found.values()]
     assert {world.arms for world in kinds} == {2, 3, 4}
     assert {world.k for world in kinds} == {1, 2, 3, 6}
-    assert {place.horizon for place in places.values()} == {200, 500, 2000}
+    assert {place.horizon for place in found.values()} == {200, 500, 2000}
     assert {world.noise for world in kinds} == {"scaled", "common"}
     assert any(min(abs(b) for b in world.beta) == 0.02 for world in kinds)
     assert len({str(world) for world in kinds}) == 12
-    assert beyond.test_worlds() == places
+    assert places.test_worlds() == found
 
 
 def test_the_page_is_made_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     still = LatentAR((0.0,), beta=(0.0, 0.0), mu=(0.0, 0.5), noise="common")
-    some = {f"k = {k}": Place(worlds.paper(k), 100) for k in (1, 5)}
-    monkeypatch.setattr(beyond, "paper_worlds", lambda: {**some, **{f"{name} again": p for name, p in some.items()}})
+    some = {f"k = {k}": Place(worlds.paper(k), 100, 1.0) for k in (1, 5)}
+    for module in (beyond, places):
+        monkeypatch.setattr(module, "paper_worlds", lambda: some | {f"{name} again": p for name, p in some.items()})
+        monkeypatch.setattr(module, "LONG", 100)
     monkeypatch.setattr(beyond, "test_worlds", lambda: some)
     monkeypatch.setattr(beyond, "hard_worlds", lambda: {"still": Place(still, 100)})
-    monkeypatch.setattr(beyond, "LONG", 100)
     page = show(tmp_path, Scope(20, 3))
     assert (tmp_path / "auto.md").read_text() == page
     assert {file.name for file in (tmp_path / "images").iterdir()} == {
         "auto-paper.png", "auto-stationary.png", "auto-test.png",
     }  # fmt: skip
-    assert "| k = 1 | 20 |" in page
+    assert "| k = 1 | 40 |" in page
     assert "nan" not in page
     stamps = {file: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
     assert show(tmp_path, Scope(20, 3)) == page

@@ -101,7 +101,8 @@ def auto(
 
     Stopped, it keeps what was finished; the same command goes on from there.
     """
-    from larl.beyond import Scope, show
+    from larl.beyond import show
+    from larl.beyond.places import Scope
 
     out.mkdir(parents=True, exist_ok=True)
     command = f"larl auto --trials {trials} --seed {seed}"

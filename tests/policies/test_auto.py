@@ -9,14 +9,14 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies import auto, decide, learn
-from larl.policies._lanes import History, Kind, Rows, replay, rows_of, step
+from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, replay, rows_of, step
 from larl.policies._normals import become_prior, fit
 from larl.policies._particles import derive_all, resample
 from larl.policies._rows import LANES
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
 
-KINDS = [Kind(0, False), Kind(1, False), Kind(2, False), Kind(5, False), Kind(1, True)]
+KINDS = [Kind(0, LATENT), Kind(1, LATENT), Kind(2, LATENT), Kind(5, LATENT), Kind(1, WANDERING), Kind(2, TURNING)]
 
 
 @numba.njit
@@ -36,7 +36,7 @@ def some_block(rows: Rows, kind: Kind, seed: int) -> np.ndarray:
     x = np.zeros((1, rows.end, LANES))
     x[0, : rows.sign] = rng.normal(0.0, 0.6, size=(rows.sign, LANES))
     x[0, rows.sign : rows.phi] = rng.choice([-1.0, 1.0], size=(rows.arms, LANES))
-    derive_all(x, np.zeros(1, dtype=np.int64), rows, np.array([kind.p]), np.array([kind.wander]))
+    derive_all(x, np.zeros(1, dtype=np.int64), rows, np.array([kind.p]), np.array([kind.form]))
     return x[0]
 
 
@@ -45,20 +45,24 @@ def written_out(x, rows, kind, lane, arms, rewards):
     n, p = arms.size, kind.p
     beta, noise = x[rows.beta : rows.beta + rows.arms, lane], x[rows.noise : rows.noise + rows.arms, lane]
     own, start, keep = x[rows.own, lane], x[rows.start, lane], x[rows.keep, lane]
-    sources = np.zeros((n + 1, p + n + 1))  # z in terms of the start and the shocks
+    phi, kappa = x[rows.phi : rows.phi + p, lane], x[rows.kappa : rows.kappa + rows.arms, lane]
+    u, v = np.zeros((2, n + 1, 2 * (p + n + 1)))  # the state in terms of the start and the shocks
     for t in range(n + 1):
-        if t < p:
-            sources[t, t] = math.sqrt(start)
-        elif p > 0:
-            sources[t, p + t] = 1.0
-            for j in range(p):
-                sources[t] += x[rows.phi + j, lane] * sources[t - 1 - j]
-    z = np.zeros((n + 1, n + 1)) if kind.wander or p == 0 else sources @ sources.T
+        if kind.form == TURNING:
+            u[t, 2 * t] = v[t, 2 * t + 1] = math.sqrt(start) if t == 0 else 1.0
+            if t > 0:
+                u[t] += phi[0] * u[t - 1] - phi[1] * v[t - 1]
+                v[t] += phi[1] * u[t - 1] + phi[0] * v[t - 1]
+        elif kind.form == LATENT and p > 0:
+            u[t, t] = math.sqrt(start) if t < p else 1.0
+            for j in range(p if t >= p else 0):
+                u[t] += phi[j] * u[t - 1 - j]
     means = []
     for arm in range(rows.arms):
         played = np.append(arms, arm)
         levels = own * (played[:, None] == played) * keep ** np.abs(np.subtract.outer(range(n + 1), range(n + 1)))
-        cov = levels + np.outer(beta[played], beta[played]) * z
+        shown = beta[played, None] * u + kappa[played, None] * v
+        cov = levels + shown @ shown.T
         cov[range(n), range(n)] += noise[arms]
         apart = np.hstack([-np.ones((n, 1)), np.eye(n)])  # differences from the first reward: the offset is gone
         cov = apart @ cov @ apart.T
@@ -81,7 +85,10 @@ def test_filters_are_the_joint_law_written_out(kind):
         assert x[rows.after, lane] == pytest.approx(-0.5 * (volume + 16 * math.log(square)), rel=1e-8)
         mine = x[rows.mean : rows.mean + 3, lane].copy()
         if kind.p > 0:
-            mine += x[rows.beta : rows.beta + 3, lane] * x[rows.mean + 3 + 17 % kind.p, lane]
+            newest = 0 if kind.form == TURNING else 17 % kind.p
+            mine += x[rows.beta : rows.beta + 3, lane] * x[rows.mean + 3 + newest, lane]
+        if kind.form == TURNING:
+            mine += x[rows.kappa : rows.kappa + 3, lane] * x[rows.mean + 4, lane]
         np.testing.assert_allclose(mine, means, atol=1e-8)
 
 
@@ -122,19 +129,20 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
     for t in range(1, n):
         z[t] = 0.8 * z[t - 1] + rng.normal()
     rewards = 3.0 + np.where(arms == 0, -1.0, 1.0) * z + 0.7 * rng.normal(size=n)
-    whole = larl.Auto().init(2)
+    spec = larl.Auto(particles=2560)  # with the default 160, which signs the arms have is itself uncertain
+    whole = spec.init(2)
     for arm, reward in zip(arms, rewards, strict=True):
         learn(whole, int(arm), float(reward), 2)
     state = whole.swarm
-    for mine in (1, 2, 3):  # wandering levels, p = 1, p = 2
-        kind, _, weight, _ = auto.breeds(2, larl.Auto().orders, larl.Auto().particles)[mine]
-        p, wander, fresh, blocks, rows = kind.p, kind.wander, larl.Auto().init(2).swarm, 1500, state.rows
-        size = p + 2 + (5 if wander else 4)
+    for mine in (1, 2, 3, 4):  # wandering levels, a state that turns, p = 1, p = 2
+        kind, _, weight, _ = auto.breeds(2, spec.orders, spec.particles)[mine]
+        p, fresh, blocks, rows = kind.p, larl.Auto().init(2).swarm, 6000, state.rows
+        size = p + 2 + {LATENT: 4, WANDERING: 5, TURNING: 6}[kind.form]
         mean, sd = fresh.populations.mean[mine, :size], np.diag(fresh.populations.precision[mine])[:size] ** -0.5
         data = np.zeros((blocks, rows.end, LANES))
         data[:, :size] = mean[:, None] + sd[:, None] * rng.normal(size=(blocks, size, LANES))
         data[:, rows.sign : rows.phi] = rng.choice([-1.0, 1.0], size=(blocks, 2, LANES))
-        derive_all(data, np.zeros(blocks, dtype=np.int64), rows, np.array([p]), np.array([wander]))
+        derive_all(data, np.zeros(blocks, dtype=np.int64), rows, np.array([p]), np.array([kind.form]))
         for x in data:
             take_steps(x, rows, kind, arms, rewards - rewards[0])
         logs = data[:, rows.after].ravel()
@@ -144,7 +152,7 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
         owned = state.data[state.owner == mine]
         weights = np.exp(owned[:, rows.weight].ravel() - state.populations.evidence[mine])
         assert weights.sum() == pytest.approx(1.0, abs=1e-9)
-        # 64 or 128 particles that passed through several resamplings: about a quarter of them count as independent.
+        # They passed through several resamplings: about a quarter of them count as independent.
         few, many = weights.size / 4.0, 1.0 / np.sum(share**2)
         assert abs(state.populations.evidence[mine] - weight - evidence) < 4.0 * math.sqrt(2.0 / few + 2.0 / many)
         for i in [*range(p), p + 2, p + 3]:

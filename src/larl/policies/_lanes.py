@@ -3,8 +3,11 @@
 A particle's world, in units of the latent shock: z_t = Σ_j φ_j z_{t−j} + N(0, 1) after p free states N(0, start), and
 r_t(a) = m_a + β_a z_t + N(0, noise_a). The arms' levels m_a = c + N(0, own) share an offset c about which nothing is
 known (a flat prior), so the filter begins with the first reward and counts all others from it. Its state is
-(m_1 … m_|A|, z_t … z_{t−p+1}); z_t stands at place |A| + t mod p, where it replaces z_{t−p}. Where levels wander there
-is no z: m_a is N(0, own) at every step, correlated by `keep` from one to the next, and place |A| holds c itself.
+(m_1 … m_|A|, z_t … z_{t−p+1}); z_t stands at place |A| + t mod p, where it replaces z_{t−p}.
+
+There are two other forms. WANDERING: there is no z; m_a is N(0, own) at every step, correlated by `keep` from one to
+the next, and place |A| holds c itself. TURNING: the state is a point (u, v) of the plane, which turns and shrinks by
+(φ_1, φ_2) = ρ(cos ω, sin ω) at every step and is shaken by N(0, 1) both ways; arms see β_a u + κ_a v of it.
 
 A block is one array (rows, LANES) with a column for each particle; a row is one number of all of them.
 """
@@ -29,6 +32,7 @@ from larl.policies._rows import (
     sum_product,
 )
 
+LATENT, WANDERING, TURNING = 0, 1, 2  # forms
 LOG_EVERY = 8  # rewards; a product of so many variances is far from overflow
 
 
@@ -41,6 +45,7 @@ class Rows(NamedTuple):
     sign: int  # (arms) of β
     phi: int  # (order)
     beta: int  # (arms)
+    kappa: int  # (arms)
     noise: int  # (arms)
     start: int
     own: int
@@ -67,10 +72,10 @@ def rows_of(arms: int, order: int) -> Rows:
     size = arms + order
     filtered = size + size * (size + 1) // 2 + 2
     heights = {
-        "theta": order + arms + 5, "sign": arms, "phi": order, "beta": arms, "noise": arms, "start": 1, "own": 1,
-        "keep": 1, "mean": size, "cov": size * (size + 1) // 2, "volume": 1, "square": 1, "past": filtered,
-        "later": filtered, "before": 1, "after": 1, "weight": 1, "product": 1, "one": 1, "two": 1, "three": 1,
-        "work": size,
+        "theta": arms + 4 + max(order, arms + 2), "sign": arms, "phi": order, "beta": arms, "kappa": arms,
+        "noise": arms, "start": 1, "own": 1, "keep": 1, "mean": size, "cov": size * (size + 1) // 2, "volume": 1,
+        "square": 1, "past": filtered, "later": filtered, "before": 1, "after": 1, "weight": 1, "product": 1, "one": 1,
+        "two": 1, "three": 1, "work": size,
     }  # fmt: skip
     starts = np.concatenate([[0], np.cumsum(list(heights.values()))]).tolist()
     return Rows(arms, order, *starts)
@@ -79,8 +84,8 @@ def rows_of(arms: int, order: int) -> Rows:
 class Kind(NamedTuple):
     """What the particles of a population have in common."""
 
-    p: int
-    wander: bool
+    p: int  # 1 where levels wander, 2 where the state turns
+    form: int
 
 
 class History(NamedTuple):
@@ -106,36 +111,54 @@ def fill(x: Floats, row: int, value: float) -> None:
 @inner
 def begin(x: Floats, rows: Rows, kind: Kind, arm: int) -> None:
     """The belief after the first reward, from which the others are counted."""
-    arms, z, cov = rows.arms, rows.arms, rows.cov
+    arms, z, cov, wander = rows.arms, rows.arms, rows.cov, kind.form == WANDERING
     for i in range(arms + kind.p):
         fill(x, rows.mean + i, 0.0)
     fill(x, rows.volume, 0.0)
     fill(x, rows.square, 0.0)
     for lane in range(LANES):
-        start, own, noise, beta = x[rows.start, lane], x[rows.own, lane], x[rows.noise + arm, lane], 0.0
-        if kind.wander:  # c = −m_a − e
+        start, own, noise = x[rows.start, lane], x[rows.own, lane], x[rows.noise + arm, lane]
+        beta, kappa = 0.0, 0.0
+        if wander:  # c = −m_a − e
             x[cov + entry(z, z), lane] = own + noise
         elif kind.p > 0:
             beta = x[rows.beta + arm, lane]
             x[cov + entry(z, z), lane] = start
+        if kind.form == TURNING:
+            kappa = x[rows.kappa + arm, lane]
+            x[cov + entry(z, z + 1), lane] = 0.0
+            x[cov + entry(z + 1, z + 1), lane] = start
         for i in range(arms):
-            if kind.wander:
+            if wander:
                 x[cov + entry(z, i), lane] = -own if i == arm else 0.0
             elif kind.p > 0:
                 x[cov + entry(z, i), lane] = -beta * start
+            if kind.form == TURNING:
+                x[cov + entry(z + 1, i), lane] = -kappa * start
             for j in range(i + 1):
-                if kind.wander:
+                if wander:
                     x[cov + entry(i, j), lane] = own if i == j else 0.0
                 else:  # m_b = own_b − own_a − β_a z − e
                     apart = 0.0 if i == arm or j == arm else 2.0 if i == j else 1.0
-                    x[cov + entry(i, j), lane] = apart * own + beta * beta * start + noise
+                    x[cov + entry(i, j), lane] = apart * own + (beta * beta + kappa * kappa) * start + noise
+
+
+@inline
+def turn(x: Floats, rows: Rows, u: int, v: int) -> None:
+    """Turn and shrink the plane of two rows."""
+    multiply(x, rows.two, rows.phi + 1, u)
+    multiply(x, rows.three, rows.phi + 1, v)
+    multiply(x, u, rows.phi, u)
+    subtract(x, u, rows.three)
+    multiply(x, v, rows.phi, v)
+    add(x, v, rows.two)
 
 
 @inline
 def forward(x: Floats, rows: Rows, kind: Kind, t: int) -> None:
     """From the belief after step t − 1 to the one before step t."""
     arms, mean, cov, work = rows.arms, rows.mean, rows.cov, rows.work
-    if kind.wander:
+    if kind.form == WANDERING:
         multiply(x, rows.one, rows.keep, rows.keep)
         for i in range(arms):
             multiply(x, mean + i, mean + i, rows.keep)
@@ -144,6 +167,19 @@ def forward(x: Floats, rows: Rows, kind: Kind, t: int) -> None:
             for j in range(i + 1):
                 multiply(x, cov + entry(i, j), cov + entry(i, j), rows.one)
             add(x, cov + entry(i, i), rows.own)
+    elif kind.form == TURNING:
+        u, v = cov + entry(arms, arms), cov + entry(arms + 1, arms + 1)
+        turn(x, rows, mean + arms, mean + arms + 1)
+        for i in range(arms):
+            turn(x, rows, cov + entry(arms, i), cov + entry(arms + 1, i))
+        copy(x, work, v - 1)  # the covariance of u and v
+        turn(x, rows, u, v - 1)
+        turn(x, rows, work, v)
+        turn(x, rows, u, work)
+        turn(x, rows, v - 1, v)
+        fill(x, rows.one, 1.0)
+        add(x, u, rows.one)
+        add(x, v, rows.one)
     elif kind.p > 0:
         size, z = arms + min(kind.p, t), arms + t % kind.p
         for i in range(size):
@@ -172,17 +208,25 @@ def forward(x: Floats, rows: Rows, kind: Kind, t: int) -> None:
 @inline
 def observe(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> None:
     """Condition on the reward of step t. S goes into the row `product` only."""
-    arms, mean, cov, work, beta = rows.arms, rows.mean, rows.cov, rows.work, rows.beta + arm
-    size, z = arms + min(kind.p, t + 1), arms
+    arms, mean, cov, work = rows.arms, rows.mean, rows.cov, rows.work
+    beta, kappa = rows.beta + arm, rows.kappa + arm
+    turning = kind.form == TURNING
+    size, z = arms + (2 if turning else min(kind.p, t + 1)), arms
     scale, error, gain = rows.one, rows.two, rows.three
     fill(x, error, reward)
     subtract(x, error, mean + arm)
     if kind.p > 0:
-        z += t % kind.p
+        z += 0 if turning else t % kind.p
         subtract_product(x, error, beta, mean + z)
         for i in range(size):
             sum_product(x, work + i, cov + entry(i, arm), beta, cov + entry(i, z))
+        if turning:
+            subtract_product(x, error, kappa, mean + z + 1)
+            for i in range(size):
+                add_product(x, work + i, kappa, cov + entry(i, z + 1))
         sum_product(x, scale, work + arm, beta, work + z)
+        if turning:
+            add_product(x, scale, kappa, work + z + 1)
     else:
         for i in range(size):
             copy(x, work + i, cov + entry(i, arm))

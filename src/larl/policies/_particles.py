@@ -6,7 +6,9 @@ and moved by Metropolis steps that replay the rewards.
 
 A particle's coordinates are all normal a priori: ψ_1 … ψ_p, whose tanh are the partial autocorrelations of z (so z is
 stable); b_a, where β_a = ±b_a and the sign is kept apart; log q and logit w of the noise q(wβ_a² + 1 − w), of which the
-share w scales with β; the logarithms of the sd of the start and of the sd between levels; of the rate of wandering.
+share w scales with β²; the logarithms of the sd of the start and of the sd between levels. Where levels wander, last
+comes the logarithm of the rate. Where the state turns, the logarithms of its rate of shrinking and of its angle stand
+in place of ψ, and κ_a come last; there β² + κ² is what noise scales with.
 """
 
 import math
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from larl._compile import inline, inner, kernel
 from larl._words import pick, uniform, word
-from larl.policies._lanes import History, Kind, Rows, replay
+from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, replay
 from larl.policies._normals import Blocks, Normal, Prior, log_normal, log_prior
 from larl.policies._rows import LANES, Floats
 
@@ -30,7 +32,7 @@ Words = NDArray[np.uint64]  # (1,) how many words have been drawn
 
 @inline
 def coordinates(rows: Rows, kind: Kind) -> int:
-    return kind.p + rows.arms + (5 if kind.wander else 4)
+    return kind.p + rows.arms + 4 + (1 if kind.form == WANDERING else rows.arms if kind.form == TURNING else 0)
 
 
 @inner
@@ -39,7 +41,10 @@ def derive(x: Floats, rows: Rows, kind: Kind) -> None:
     p, phi, b = kind.p, rows.phi, rows.theta + kind.p
     rest = b + rows.arms
     for lane in range(LANES):
-        if not kind.wander:
+        if kind.form == TURNING:
+            shrink, angle = math.exp(-math.exp(x[rows.theta, lane])), math.exp(x[rows.theta + 1, lane])
+            x[phi, lane], x[phi + 1, lane] = shrink * math.cos(angle), shrink * math.sin(angle)
+        elif kind.form == LATENT:
             for j in range(p):  # Durbin & Levinson: from partial autocorrelations to coefficients
                 partial = math.tanh(x[rows.theta + j, lane])
                 for i in range((j + 1) // 2):
@@ -49,19 +54,20 @@ def derive(x: Floats, rows: Rows, kind: Kind) -> None:
                 x[phi + j, lane] = partial
         noise, share = math.exp(x[rest, lane]), 1.0 / (1.0 + math.exp(-x[rest + 1, lane]))
         for arm in range(rows.arms):
-            size = x[b + arm, lane]
-            x[rows.beta + arm, lane] = 1.0 if kind.wander else x[rows.sign + arm, lane] * size
-            x[rows.noise + arm, lane] = noise * (share * size * size + 1.0 - share)
+            size, other = x[b + arm, lane], x[rest + 4 + arm, lane] if kind.form == TURNING else 0.0
+            x[rows.beta + arm, lane] = 1.0 if kind.form == WANDERING else x[rows.sign + arm, lane] * size
+            x[rows.kappa + arm, lane] = other
+            x[rows.noise + arm, lane] = noise * (share * (size * size + other * other) + 1.0 - share)
         x[rows.start, lane] = math.exp(2.0 * x[rest + 2, lane])
         x[rows.own, lane] = math.exp(2.0 * x[rest + 3, lane])
-        x[rows.keep, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.wander else 1.0
+        x[rows.keep, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.form == WANDERING else 1.0
 
 
 @kernel
-def derive_all(data: Floats, owner: Blocks, rows: Rows, order: NDArray[np.int64], wander: NDArray[np.bool_]) -> None:
+def derive_all(data: Floats, owner: Blocks, rows: Rows, order: NDArray[np.int64], form: NDArray[np.int64]) -> None:
     """The same for all blocks."""
     for block in range(owner.size):
-        derive(data[block], rows, Kind(order[owner[block]], wander[owner[block]]))
+        derive(data[block], rows, Kind(order[owner[block]], form[owner[block]]))
 
 
 @inline
@@ -145,7 +151,7 @@ def propose(
     Where `free` it may be one sign turned instead, which is said.
     """
     size, keep = coordinates(rows, kind), math.sqrt(1.0 - stride * stride)
-    turn = free and kind.p > 0 and not kind.wander and uniform(next_word(words)) < FLIP
+    turn = free and kind.p > 0 and kind.form != WANDERING and uniform(next_word(words)) < FLIP
     for lane in range(LANES):
         bits, left = np.uint64(0), 0
         for arm in range(rows.arms):

@@ -44,7 +44,7 @@ class Populations(NamedTuple):
     """(populations, …) each."""
 
     order: NDArray[np.int64]
-    wander: NDArray[np.bool_]
+    form: NDArray[np.int64]
     alive: NDArray[np.bool_]
     evidence: Floats  # logarithm
     stride: Floats  # of the moves
@@ -84,10 +84,10 @@ def swarm_init(breeds: Sequence[Breed], arms: int, memory: int) -> Swarm:
         data[mine, : len(prior)] = mean[:, None] + sd[:, None] * draws.normal(size=(blocks, len(prior), LANES))
         data[mine, rows.sign : rows.phi] = draws.choice([-1.0, 1.0], size=(blocks, arms, LANES))
         data[mine, rows.weight] = weight - math.log(blocks * LANES)
-    order, wander = np.array([breed.kind.p for breed in breeds]), np.array([breed.kind.wander for breed in breeds])
-    derive_all(data, owner, rows, order, wander)
+    order, form = np.array([breed.kind.p for breed in breeds]), np.array([breed.kind.form for breed in breeds])
+    derive_all(data, owner, rows, order, form)
     populations = Populations(
-        order, wander, np.ones(many, dtype=bool), np.array([breed.weight for breed in breeds]), np.full(many, 0.5),
+        order, form, np.ones(many, dtype=bool), np.array([breed.weight for breed in breeds]), np.full(many, 0.5),
         centre, precision, centre.copy(), precision.copy(),
     )  # fmt: skip
     return Swarm(
@@ -119,7 +119,7 @@ def swarm_learn(state: Swarm, arm: int, reward: float) -> None:
         for mine in range(pops.order.size):
             if pops.alive[mine] and pops.evidence[mine] < pops.evidence[best] - NEGLIGIBLE:
                 pops.alive[mine] = False
-                give(data, owner, mine, best, rows)
+                give(state, mine, best)
     for mine in range(pops.order.size):
         if pops.alive[mine]:
             budget = make_moves(state, mine, 1.0, budget)
@@ -129,7 +129,7 @@ def swarm_learn(state: Swarm, arm: int, reward: float) -> None:
 
 @inner
 def kind_of(pops: Populations, mine: int) -> Kind:
-    return Kind(pops.order[mine], pops.wander[mine])
+    return Kind(pops.order[mine], pops.form[mine])
 
 
 @inner
@@ -203,14 +203,14 @@ def make_moves(state: Swarm, mine: int, part: float, budget: float) -> float:
 
 
 @inner
-def give(data: Floats, owner: Blocks, mine: int, best: int, rows: Rows) -> None:
+def give(state: Swarm, mine: int, best: int) -> None:
     """Give the particles of a population to another, whose next resampling will fill them."""
-    source = 0
+    data, owner, rows, source = state.data, state.owner, state.rows, 0
     while owner[source] != best:
         source += 1
     for block in range(owner.size):
         if owner[block] == mine:
-            owner[block] = best
+            owner[block], state.due[block] = best, 0
             for i in range(rows.end):
                 for lane in range(LANES):
                     data[block, i, lane] = data[source, i, lane] if i != rows.weight else -math.inf

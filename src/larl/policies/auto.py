@@ -14,7 +14,7 @@ from larl._check import checked, number, whole, wholes
 from larl._compile import inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
-from larl.policies._lanes import Kind, entry
+from larl.policies._lanes import LATENT, TURNING, WANDERING, Kind, entry
 from larl.policies._rows import LANES, Floats
 from larl.policies._swarm import Breed, Swarm, swarm_init, swarm_learn
 
@@ -23,17 +23,33 @@ if TYPE_CHECKING:
 
 FIRST = 2  # steps at random: before the second reward there is no scale
 # Mean and sd a priori of each coordinate, in units of the latent shock; _particles.py says what they mean.
-SIZE = (1.0, 0.5)
-NOISE, SCALED, START, OWN, RATE = (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), (-2.0, 1.5), (-3.5, 1.2)
+SIZE, NOISE, SCALED, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
+RATE, ANGLE, KAPPA, TURNING_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
+# Arms that see one state are mostly alike but for β; arms that stand still are worth telling apart.
+OWN, OWN_STILL, OWN_MOVING = (-3.0, 2.0), (-0.5, 0.5), (-2.0, 1.5)
+LEVEL = 4.0  # how often the variance of an arm's level counts: no other arm teaches it
 
 
 def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
-    """Every order; arms that stand still; and arms that wander each on its own. The last two have to earn belief."""
-    rest, blocks = [SIZE] * arms + [NOISE, SCALED, START, OWN], -(-particles // LANES)
-    still = Breed(Kind(0, False), -(-blocks // 2), -4.0, rest)
-    wandering = Breed(Kind(1, True), -(-blocks // 2), -4.0, [(0.0, 1.0), *rest, RATE])
-    spread = {p: 1.0 if p == 1 else 0.7 / math.sqrt(p) for p in orders}  # of the ψ of an order
-    return [still, wandering, *(Breed(Kind(p, False), blocks, 0.0, [(0.0, spread[p])] * p + rest) for p in orders)]
+    """Arms that stand still, arms that wander, a state that turns in the plane; and every order of a latent AR.
+
+    Longer orders are the likelier, as they contain the shorter ones and show themselves later.
+    """
+    blocks, half = -(-particles // LANES), -(-particles // (2 * LANES))
+    still = [SIZE] * arms + [NOISE, SCALED, START, OWN_STILL]
+    wandering = [(0.0, 1.0)] + [SIZE] * arms + [NOISE, SCALED, START, OWN_MOVING, RATE]
+    turning = [RATE, ANGLE] + [SIZE] * arms + [TURNING_NOISE, SCALED, START, OWN_MOVING] + [KAPPA] * arms
+    found = [
+        Breed(Kind(0, LATENT), half, -0.5, still),
+        Breed(Kind(1, WANDERING), half, -2.0, wandering),
+        Breed(Kind(2, TURNING), blocks, 0.0, turning),
+    ]
+    for p in orders:
+        partial = (0.0, 1.0 if p == 1 else 0.7 / math.sqrt(p))
+        found.append(
+            Breed(Kind(p, LATENT), blocks, math.log(p / 4), [partial] * p + [SIZE] * arms + [NOISE, SCALED, START, OWN])
+        )
+    return found
 
 
 class AutoState(NamedTuple):
@@ -65,7 +81,10 @@ def update(state: AutoState, arm: int, reward: float) -> None:
 
 @inner
 def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
-    """Set every arm's score: its mean over all particles, plus α standard deviations of it and of the arm's level."""
+    """Set every arm's score: its mean over all particles, plus α standard deviations of it and of the arm's level.
+
+    The standard deviation of the level counts doubly.
+    """
     data, owner, pops, rows, t = swarm.data, swarm.owner, swarm.populations, swarm.rows, swarm.time[0]
     top = -math.inf
     for mine in range(pops.order.size):
@@ -74,20 +93,23 @@ def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
     for arm in range(score.size):
         total, first, second, within = 0.0, 0.0, 0.0, 0.0
         for block in range(owner.size):
-            p = pops.order[owner[block]]
-            z, level = rows.mean + rows.arms + (t % p if p > 0 else 0), rows.cov + entry(arm, arm)
+            p, turning = pops.order[owner[block]], pops.form[owner[block]] == TURNING
+            z, level = rows.mean + rows.arms, rows.cov + entry(arm, arm)
+            z += t % p if p > 0 and not turning else 0
             for lane in range(LANES):
                 weight = math.exp(data[block, rows.weight, lane] - top)
                 mean = data[block, rows.mean + arm, lane]
                 if p > 0:
                     mean += data[block, rows.beta + arm, lane] * data[block, z, lane]
+                if turning:
+                    mean += data[block, rows.kappa + arm, lane] * data[block, z + 1, lane]
                 total += weight
                 first += weight * mean
                 second += weight * mean * mean
                 within += weight * data[block, level, lane] * data[block, rows.square, lane]
         mean = first / total
         within /= max(t - 1, 1) * total
-        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + within)
+        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + LEVEL * within)
 
 
 @register(AutoState, act, update)
@@ -95,17 +117,18 @@ def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
 class Auto(Policy):
     """The policy to start with: it is told nothing, and learns the latent state's order, its dynamics and the arms.
 
-    It weighs latent AR bandits of all `orders`, arms that stand still and arms that wander each on its own, by how well
-    they predicted the rewards so far, and plays the arm of highest mean plus `alpha` standard deviations. Each order is
-    represented by `particles`: more are slower and more exact. Adding a constant to all rewards or multiplying them
-    changes nothing. It looks back at most 2 × `memory` steps; what older rewards said is kept in summary, so that time
-    and memory a step stay bounded however long it runs.
+    It weighs latent AR bandits of all `orders`, arms that stand still, arms that wander each on its own and arms that
+    see a state which turns in the plane from different sides, by how well they predicted the rewards so far, and plays
+    the arm of highest mean plus `alpha` standard deviations. Each order is represented by `particles`: more are slower
+    and more exact. Adding a constant to all rewards or multiplying them changes nothing. It looks back at most
+    2 × `memory` steps; what older rewards said is kept in summary, so that time and memory a step stay bounded however
+    long it runs.
     """
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(whole(10), 500)
     orders: Sequence[int] = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
-    particles: int = checked(whole(16), 128)
+    particles: int = checked(whole(16), 160)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         return AutoState(
