@@ -88,7 +88,7 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-tie(TheoryState, act, update)
+tie(TheoryState, act, update, "LARL")
 
 
 def init(
