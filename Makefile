@@ -2,7 +2,7 @@
 # make docs    all of it and what Auto is worth (half an hour): docs/reproduction.md, docs/auto.md, their figures
 # make test    every test
 # make check   style, types, import order
-# make bench   the measurements behind every speed claim
+# make bench   the measurements behind every speed claim (a quarter of an hour): docs/performance.md
 # Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
 
 PYTHON ?= python3
@@ -32,8 +32,8 @@ check: $(VENV)/dev
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/bench
-	$(BIN)/python benchmarks/core.py
-	$(BIN)/python benchmarks/auto.py
+	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
+	$(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) results

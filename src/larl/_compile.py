@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 from numba.extending import overload
 
 config: Any = numba.config
@@ -71,6 +72,37 @@ def cache_folder() -> Path:
 
 _FOLDER = cache_folder()
 F = TypeVar("F", bound=Callable[..., Any])
+NAMES: dict[type, str] = {}  # States by the name of their policy
+_ENTRIES: dict[Any, str] = {}  # compiled functions that take States from Python, and what becomes of their machine code
+
+
+class Compilations(event.Listener):
+    """Counts kernels that had to be compiled, and tells a person who waits at a terminal, once for each policy."""
+
+    def __init__(self) -> None:
+        self.count, self.quiet = 0, False
+        self._told: set[str] = set()
+
+    def on_start(self, event: Any) -> None:
+        fate = _ENTRIES.get(event.data["dispatcher"])
+        names = [NAMES[kind] for kind in _classes(event.data["args"]) if kind in NAMES]
+        if fate is None or not names:
+            return
+        self.count += 1
+        if not self.quiet and names[0] not in self._told and sys.stderr.isatty():
+            self._told.add(names[0])
+            print(f"compiling {names[0]} for the first time ({fate})…", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def _classes(kinds: Any) -> list[type]:
+    return [kind.instance_class for kind in kinds if hasattr(kind, "instance_class")]
+
+
+compilations = Compilations()
+cast(Any, event).register("numba:compile", compilations)
 
 
 def kernel(function: F) -> F:
@@ -82,6 +114,7 @@ def entry(function: F) -> F:
     """`function` compiled, for States of any origin: from outside the package, where a source may change without the
     digest knowing, its machine code is not kept."""
     cached, fresh = _compile(function, OPTIONS), numba.njit(**OPTIONS)(function)
+    _ENTRIES.update({cached: "cached afterwards", fresh: "not cached, as it is from outside larl"})
 
     @wraps(function)
     def call(*arguments: Any) -> Any:

@@ -147,6 +147,15 @@ def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of
         print(f"  {field.name}: {getattr(field.type, '__name__', field.type)}, {default}")
 
 
+@app.command()
+@guarded
+def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", show_default="all")] = None) -> None:
+    """Compile the policies' kernels now, so that nobody waits for them later (minutes, the first time)."""
+    from larl.warm import warm
+
+    warm(names or ())
+
+
 def _write(result: "Result", out: Path) -> None:
     """Figures, data and table into a folder; the table on the screen too."""
     from larl._files import write_whole

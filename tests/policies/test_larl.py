@@ -9,6 +9,7 @@ from mabwiser.mab import MAB, LearningPolicy
 
 import larl
 from larl.policies import decide, learn
+from larl.policies._half import whole_inverse
 from larl.policies._lags import dense, push, score
 from larl.policies._lags import learn as learn_row
 from tests.conftest import THREE_ARMS
@@ -101,10 +102,9 @@ def test_a_million_updates_keep_their_digits():
         mine = picks[s:] == arm
         gram = rows[mine].T @ rows[mine] + np.eye(rows.shape[1])
         theta = np.linalg.solve(gram, rows[mine].T @ rewards[s:][mine])
-        inverse = state.ridge.inverse[arm]
+        inverse = whole_inverse(state.ridge, arm)
         assert np.abs(state.ridge.theta[arm] - theta).max() < 1e-6 * np.abs(theta).max()
         assert np.allclose(inverse, np.linalg.inv(gram), rtol=1e-6, atol=1e-6 * np.abs(inverse).max())
-        assert np.array_equal(inverse, inverse.T)
         assert np.linalg.eigvalsh(inverse).min() > 0.0
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import larl
 from larl.policies import decide, learn
+from larl.policies._half import whole_inverse
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
 
@@ -43,7 +44,8 @@ def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
             x = context(history, s)
             model = fit(rows[-window:], d, ridge)
             assert np.allclose(state.ridge.theta, [theta for theta, _ in model], rtol=1e-8, atol=1e-9)
-            assert np.allclose(state.ridge.inverse, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
+            ours = [whole_inverse(state.ridge, each) for each in range(ARMS)]
+            assert np.allclose(ours, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
             bounds = [x @ theta + alpha * np.sqrt(x @ inverse @ x) for theta, inverse in model]
             best = decide(state, 0)
             assert bounds[best] > max(bounds) - 1e-9  # arms with no row in the window tie

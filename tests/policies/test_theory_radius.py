@@ -8,6 +8,7 @@ import pytest
 
 import larl
 from larl.policies import learn
+from larl.policies._half import whole_inverse
 from larl.policies._lags import dense
 from larl.policies._theory_radius import radius
 from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
@@ -66,7 +67,7 @@ def test_the_set_covers_the_truth():
             learn(state, int(arms[t]), float(rewards[t]), arms=3)
         for arm in range(3):
             away = state.ridge.theta[arm] - theta[arm, order]
-            distance = math.sqrt(away @ np.linalg.solve(state.ridge.inverse[arm], away))
+            distance = math.sqrt(away @ np.linalg.solve(whole_inverse(state.ridge, arm), away))
             missed[arm] += distance > radius_of(state, arm)
             assert distance > 0.0
     assert missed.max() / runs <= delta + 4 * math.sqrt(delta * (1 - delta) / runs)

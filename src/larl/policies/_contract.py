@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from larl._check import InvalidValue, check_fields, known_fields, number, whole
-from larl._compile import entry, generic, implement
+from larl._compile import NAMES, entry, generic, implement
 
 if TYPE_CHECKING:
     from larl.world import World
@@ -69,17 +69,20 @@ def register(
     def add(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(f"there is a policy called {spec.__name__} already")
-        tie(state, act_, update_)
+        tie(state, act_, update_, spec.__name__)
         REGISTRY[spec.__name__] = spec
         return spec
 
     return add
 
 
-def tie(state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None]) -> None:
-    """Tie a State to its functions; a policy with one State is tied by `register`."""
+def tie(
+    state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None], name: str = ""
+) -> None:
+    """Tie a State to its functions; a policy with one State is tied by `register`. `name` is its policy's."""
     implement(act, state, act_)
     implement(update, state, update_)
+    NAMES.setdefault(state, name or state.__name__)
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:

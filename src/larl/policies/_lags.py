@@ -2,7 +2,7 @@
 
 Of its d = 2s|A| + 1 entries 2s + 1 are not zero: the constant, and for each lag one reward and one indicator. Here the
 constant is entry 0 and lag j (0 is the latest) under arm a has its reward at entry 1 + 2(j|A| + a), its indicator
-right behind. A width costs |A|(2s+1)²/2, an update d(2s+1) + d².
+right behind. A width costs |A|(2s+1)²/2, an update d(2s+1) + d²/2.
 """
 
 import math
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, kernel
-from larl.policies._ridge import Floats, Ridge, absorb
+from larl.policies._half import Floats, Half, half_absorb, row_start
+from larl.policies._spans import add_rows
 
 
 class Lags(NamedTuple):
@@ -41,47 +42,74 @@ def push(lags: Lags, s: int, arms: int, arm: int, reward: float) -> None:
 
 
 @inline
-def score(ridge: Ridge, arm: int, lags: Lags, s: int) -> tuple[float, float]:
-    """Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ), from the lower triangle of V_a⁻¹."""
-    inverse, theta = ridge.inverse, ridge.theta
-    mean, half = theta[arm, 0], 0.5 * inverse[arm, 0, 0]
+def rows_before(inverse: Floats, row: int, lags: Lags, count: int) -> tuple[float, float]:
+    """Rows `row` and `row + 1` of V_a⁻¹, each times the part of Φ that is the constant and the latest `count` lags."""
+    at, beneath = row_start(row), row_start(row + 1)
+    above, above_ones, below, below_ones = inverse[np.uintp(at)], 0.0, inverse[np.uintp(beneath)], 0.0
+    for j in range(count):
+        cell, reward = lags.cell[j], lags.reward[j]
+        above += inverse[np.uintp(at + cell)] * reward
+        above_ones += inverse[np.uintp(at + cell + 1)]
+        below += inverse[np.uintp(beneath + cell)] * reward
+        below_ones += inverse[np.uintp(beneath + cell + 1)]
+    return above + above_ones, below + below_ones
+
+
+@inline
+def score(half: Half, arm: int, lags: Lags, s: int) -> tuple[float, float]:
+    """Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ)."""
+    inverse, theta = half.inverse[arm], half.theta[arm]
+    mean, square = theta[0], 0.5 * inverse[0]
     for i in range(s):
         row, reward = lags.cell[i], lags.reward[i]
-        mean += theta[arm, row] * reward + theta[arm, row + 1]
-        along, beside = inverse[arm, row, 0], inverse[arm, row + 1, 0]
-        for j in range(i):
-            column, past = lags.cell[j], lags.reward[j]
-            along += inverse[arm, row, column] * past + inverse[arm, row, column + 1]
-            beside += inverse[arm, row + 1, column] * past + inverse[arm, row + 1, column + 1]
-        along += 0.5 * inverse[arm, row, row] * reward + inverse[arm, row + 1, row]
-        beside += 0.5 * inverse[arm, row + 1, row + 1]
-        half += along * reward + beside
-    return mean, math.sqrt(max(2.0 * half, 0.0))
+        mean += theta[np.uintp(row)] * reward + theta[np.uintp(row + 1)]
+        above, below = rows_before(inverse, row, lags, i)
+        corner, beneath = np.uintp(row_start(row) + row), np.uintp(row_start(row + 1) + row)
+        above += 0.5 * inverse[corner] * reward + inverse[beneath]
+        below += 0.5 * inverse[beneath + np.uintp(1)]
+        square += above * reward + below
+    return mean, math.sqrt(max(2.0 * square, 0.0))
 
 
 @inline
-def gather(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> tuple[float, float]:
-    """Put u = V_a⁻¹Φ into `ridge.column`; returns the leverage Φᵀu and the error reward − Φᵀθ_a."""
-    inverse, theta, column = ridge.inverse, ridge.theta, ridge.column
-    size, error = dimension(s, arms), reward - theta[arm, 0]
-    for j in range(size):
-        column[j] = inverse[arm, 0, j]
+def _column_part(half: Half, arm: int, lags: Lags, s: int, arms: int) -> None:
+    """Into `half.column`: of u = V_a⁻¹Φ, the products left of the diagonal."""
+    inverse, column = half.inverse[arm], half.column
+    column[0] = inverse[0]
+    for lag in range(s):
+        for other in range(arms):
+            row = 1 + 2 * (lag * arms + other)
+            count = lag + 1 if lags.cell[lag] < row else lag
+            above, below = rows_before(inverse, row, lags, count)
+            column[np.uintp(row)], column[np.uintp(row + 1)] = above, below
+
+
+@inline
+def gather(half: Half, arm: int, lags: Lags, s: int, arms: int, reward: float) -> tuple[float, float]:
+    """Put u = V_a⁻¹Φ into `half.column`; returns the leverage Φᵀu and the error reward − Φᵀθ_a."""
+    inverse, theta, column = half.inverse[arm], half.theta[arm], half.column
+    _column_part(half, arm, lags, s, arms)
+    error = reward - theta[0]
     for i in range(s):
         row, past = lags.cell[i], lags.reward[i]
-        error -= theta[arm, row] * past + theta[arm, row + 1]
-        for j in range(size):
-            column[j] += past * inverse[arm, row, j] + inverse[arm, row + 1, j]
-    leverage = column[0]
+        error -= theta[np.uintp(row)] * past + theta[np.uintp(row + 1)]
+        at, beneath = row_start(row), row_start(row + 1)
+        add_rows(column, past, inverse, at, beneath, row)
+        across = inverse[np.uintp(beneath + row)]
+        column[np.uintp(row)] += past * inverse[np.uintp(at + row)] + across
+        column[np.uintp(row + 1)] += past * across + inverse[np.uintp(beneath + row + 1)]
+    leverage, ones = column[0], 0.0
     for i in range(s):
-        leverage += lags.reward[i] * column[lags.cell[i]] + column[lags.cell[i] + 1]
-    return max(leverage, 0.0), error
+        leverage += lags.reward[i] * column[np.uintp(lags.cell[i])]
+        ones += column[np.uintp(lags.cell[i] + 1)]
+    return max(leverage + ones, 0.0), error
 
 
 @inline
-def learn(ridge: Ridge, arm: int, lags: Lags, s: int, arms: int, reward: float) -> None:
+def learn(half: Half, arm: int, lags: Lags, s: int, arms: int, reward: float) -> None:
     """Add the row (Φ, reward) to arm `arm`."""
-    leverage, error = gather(ridge, arm, lags, s, arms, reward)
-    absorb(ridge, arm, dimension(s, arms), 1.0, 1.0 + leverage, error)
+    leverage, error = gather(half, arm, lags, s, arms, reward)
+    half_absorb(half, arm, dimension(s, arms), 1.0, 1.0 + leverage, error)
 
 
 def dense(lags: Lags, s: int, arms: int) -> Floats:

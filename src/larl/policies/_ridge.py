@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import inline, inner
+from larl._compile import inline
 
 Floats = NDArray[np.float64]
 
@@ -28,17 +28,6 @@ def ridge_init(arms: int, dimension: int, penalty: float) -> Ridge:
     """No rows yet: V_a = λI."""
     inverse = np.tile(np.eye(dimension) / penalty, (arms, 1, 1))
     return Ridge(inverse, np.zeros((arms, dimension)), np.zeros(dimension), penalty)
-
-
-@inner
-def ridge_clear(ridge: Ridge, size: int) -> None:
-    """Forget all rows, in the leading `size` coordinates."""
-    for arm in range(ridge.theta.shape[0]):
-        for i in range(size):
-            ridge.theta[arm, i] = 0.0
-            for j in range(size):
-                ridge.inverse[arm, i, j] = 0.0
-            ridge.inverse[arm, i, i] = 1.0 / ridge.penalty
 
 
 @inline

@@ -15,8 +15,8 @@ from larl._compile import assign, inner
 from larl._words import pick
 from larl.filter import steady_state, steady_step
 from larl.policies._contract import tie
+from larl.policies._half import Floats, Half, row_start
 from larl.policies._lags import Lags, learn, push, score
-from larl.policies._ridge import Floats, Ridge
 from larl.world import LatentAR
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TheoryState(NamedTuple):
-    ridge: Ridge
+    ridge: Half
     lags: Lags
     time: NDArray[np.int64]  # (1,)
     rows: Floats  # (arms,) n_a
@@ -49,7 +49,7 @@ def radius(state: TheoryState, arm: int) -> float:
     d, penalty = state.ridge.column.size, state.ridge.penalty
     trace = 0.0
     for i in range(d):
-        trace += state.ridge.inverse[arm, i, i]
+        trace += state.ridge.inverse[arm, row_start(i) + i]
     noise = state.noise[arm] * math.sqrt(
         d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
     )
@@ -88,11 +88,11 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-tie(TheoryState, act, update)
+tie(TheoryState, act, update, "LARL")
 
 
 def init(
-    ridge: Ridge, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
+    ridge: Half, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
 ) -> TheoryState:
     """LARL's State with what the radius needs; refused without the world and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters

@@ -48,7 +48,7 @@ def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
     assign(state.z, state.next)
 
 
-tie(SteadyFilterState, steady_act, steady_update)
+tie(SteadyFilterState, steady_act, steady_update, "KalmanOracle")
 
 
 @register(ExactState, exact_act, exact_update)

@@ -12,15 +12,15 @@ from larl._compile import inline
 from larl._words import pick
 from larl.policies import _theory_radius
 from larl.policies._contract import Policy, register
+from larl.policies._half import Half, half_init
 from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
-from larl.policies._ridge import Ridge, ridge_init
 
 if TYPE_CHECKING:
     from larl.world import World
 
 
 class LARLState(NamedTuple):
-    ridge: Ridge
+    ridge: Half
     lags: Lags
     time: NDArray[np.int64]  # (1,)
     arms: int
@@ -28,7 +28,7 @@ class LARLState(NamedTuple):
 
 
 @inline
-def best_arm(ridge: Ridge, lags: Lags, s: int, arms: int, alpha: float) -> int:
+def best_arm(ridge: Half, lags: Lags, s: int, arms: int, alpha: float) -> int:
     """The lowest arm with the largest Φᵀθ_a + α√(ΦᵀV_a⁻¹Φ)."""
     best, choice = -math.inf, 0
     for arm in range(arms):
@@ -70,7 +70,7 @@ class LARL(Policy):
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        ridge = ridge_init(arms, dimension(self.s, arms), self.ridge)
+        ridge = half_init(arms, dimension(self.s, arms), self.ridge)
         lags, time = lags_init(self.s), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":
             return _theory_radius.init(ridge, lags, time, self.delta, horizon, world)

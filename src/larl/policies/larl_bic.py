@@ -11,13 +11,13 @@ from larl._check import InvalidValue, checked, number, one_of, whole
 from larl._compile import inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
+from larl.policies._half import Floats, Half, half_clear, half_init
 from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
-from larl.policies._ridge import Floats, Ridge, ridge_clear, ridge_init
 from larl.policies.larl import best_arm
 
 
 class LARLBICState(NamedTuple):
-    ridge: Ridge  # with room for s_max
+    ridge: Half  # with room for s_max
     lags: Lags
     past_arms: NDArray[np.int64]  # (explore,)
     past_rewards: Floats
@@ -32,7 +32,7 @@ class LARLBICState(NamedTuple):
 @inner
 def _fit(state: LARLBICState, s: int) -> None:
     """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
-    ridge_clear(state.ridge, dimension(s, state.arms))
+    half_clear(state.ridge, dimension(s, state.arms))
     for t in range(state.past_arms.size):
         if t >= s:
             learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t])
@@ -103,7 +103,7 @@ class LARLBIC(Policy):
             raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
 
     def init(self, arms: int, **_: Any) -> LARLBICState:
-        ridge = ridge_init(arms, dimension(self.s_max, arms), self.ridge)
+        ridge = half_init(arms, dimension(self.s_max, arms), self.ridge)
         past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
         time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         alternate = self.explore_with == "alternate"

@@ -10,15 +10,15 @@ from larl._check import checked, number, whole
 from larl._compile import assign, inline, inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
+from larl.policies._half import Floats, Half, half_absorb, half_clear, half_init
 from larl.policies._lags import Lags, dimension, gather, lags_init, learn, push
-from larl.policies._ridge import Floats, Ridge, absorb, ridge_clear, ridge_init
 from larl.policies.larl import best_arm
 
 SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
 
 
 class SlidingWindowLinUCBState(NamedTuple):
-    ridge: Ridge
+    ridge: Half
     lags: Lags
     cells: NDArray[np.int64]  # (window, s) the contexts of the rows in the window, a ring
     rewards: Floats  # (window, s)
@@ -32,7 +32,7 @@ class SlidingWindowLinUCBState(NamedTuple):
 @inner
 def _refit(state: SlidingWindowLinUCBState) -> None:
     """Fit the rows of the ring from nothing."""
-    ridge_clear(state.ridge, state.ridge.column.size)
+    half_clear(state.ridge, state.ridge.column.size)
     for place in range(state.row_arm.size):
         lags = Lags(state.cells[place], state.rewards[place])
         learn(state.ridge, state.row_arm[place], lags, state.lags.cell.size, state.arms, state.row_reward[place])
@@ -45,7 +45,7 @@ def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
     leverage, error = gather(state.ridge, arm, lags, s, state.arms, state.row_reward[place])
     safe = 1.0 - leverage > SAFE
     if safe:
-        absorb(state.ridge, arm, state.ridge.column.size, -1.0, 1.0 - leverage, error)
+        half_absorb(state.ridge, arm, state.ridge.column.size, -1.0, 1.0 - leverage, error)
     return safe
 
 
@@ -85,7 +85,7 @@ class SlidingWindowLinUCB(Policy):
     ridge: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> SlidingWindowLinUCBState:
-        ridge = ridge_init(arms, dimension(self.s, arms), self.ridge)
+        ridge = half_init(arms, dimension(self.s, arms), self.ridge)
         cells, rewards = np.zeros((self.window, self.s), dtype=np.int64), np.zeros((self.window, self.s))
         row_arm, row_reward = np.zeros(self.window, dtype=np.int64), np.zeros(self.window)
         time = np.zeros(1, dtype=np.int64)

@@ -1,0 +1,76 @@
+"""How cost grows: with the steps of a trial (and the memory with them), trials, lags and arms."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import larl
+from larl import worlds
+from measure import exponent, play, quickest, save, world_of
+
+STEPS = [10**power for power in range(3, 8)]
+TRIALS = [100, 1_000, 10_000, 100_000]
+LAGS = [1, 2, 5, 10, 20, 40, 60]
+ARMS = [2, 5, 10, 20, 40]
+ONE_RUN = """
+import json, resource, sys, time
+import larl
+name, steps = sys.argv[1], int(sys.argv[2])
+spec = {"LARL(5)": larl.LARL(5), "UCB()": larl.UCB()}[name]
+def run(horizon):
+    larl.compare({"it": spec}, larl.worlds.paper(1), horizon=horizon, trials=1, keep="summary", threads=1)
+run(1)
+def quickest(horizon, repeats):
+    times = []
+    for _ in range(repeats):
+        started = time.process_time()
+        run(horizon)
+        times.append(time.process_time() - started)
+    return min(times)
+fixed = quickest(1, 7)
+seconds = quickest(steps, 7 if steps < 10**6 else 2 if steps < 10**7 else 1)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+print(json.dumps({"seconds": seconds, "fixed": fixed, "peak_mb": peak}))
+"""
+
+
+def long_trial(name: str, steps: int) -> dict[str, Any]:
+    """Seconds (all, and those of a trial of one step) and peak memory of one long trial, in a process of its own."""
+    command = [sys.executable, "-c", ONE_RUN, name, str(steps)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    return {"steps": steps} | json.loads(done.stdout)
+
+
+def fitted(sizes: list[int], seconds: list[float], first: int) -> dict[str, Any]:
+    """Sizes, seconds, and the exponent over the sizes from `first` on."""
+    kept = [(size, cost) for size, cost in zip(sizes, seconds, strict=True) if size >= first]
+    return {"sizes": sizes, "us": [1e6 * each for each in seconds], "from": first, "to": sizes[-1]} | {
+        "exponent": exponent([size for size, _ in kept], [cost for _, cost in kept])
+    }
+
+
+def main() -> None:
+    found: dict[str, Any] = {"long": {}}
+    for name in ("LARL(5)", "UCB()"):
+        rows = [long_trial(name, steps) for steps in STEPS]
+        fit = fitted(STEPS, [max(row["seconds"] - row["fixed"], 1e-9) for row in rows], 10**5)
+        found["long"][name] = {"rows": rows, "fit": fit}
+        print(
+            name,
+            [f"{row['steps']:,}: {row['seconds']:.3g} s, {row['peak_mb']:.0f} MB" for row in rows],
+            fit["exponent"],
+        )
+    took = quickest({str(n): play(larl.LARL(5), worlds.paper(1), 100, n, 1) for n in TRIALS}, 3)
+    found["trials"] = fitted(TRIALS, list(took.values()), 100)
+    works = {str(s): play(larl.LARL(s), world_of(2), 400, 10, 1) for s in LAGS}
+    found["s"] = fitted(LAGS, [each / 4000 for each in quickest(works, 5).values()], 10)
+    works = {str(arms): play(larl.LARL(5), world_of(arms), 400, 5, 1) for arms in ARMS}
+    found["arms"] = fitted(ARMS, [each / 2000 for each in quickest(works, 5).values()], 5)
+    for name in ("trials", "s", "arms"):
+        print(name, found[name])
+    save("growth", found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What every registered policy costs: a step on one core, all cores beside one, a live decision with its learning."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+import larl
+from floor import bare
+from larl import worlds
+from larl.engine import default_threads
+from larl.policies import REGISTRY, Policy, decide, learn
+from larl.warm import specs
+from larl.world import Walk
+from measure import play, quickest, save, state_bytes
+
+WORLD, HORIZON, SECONDS = worlds.paper(5), 200, 0.06
+LIVE = ("LARL", "DiscountedUCB", "SlidingWindowUCB", "KalmanOracle", "AdaptiveLARL", "SharedLARL", "Auto")
+TYPICAL: dict[str, Policy] = {
+    "LARL": larl.LARL(5),
+    "SlidingWindowLinUCB": larl.SlidingWindowLinUCB(5, 50),
+    "ARUCB": larl.ARUCB(5),
+}
+
+
+def spec_of(name: str) -> Policy:
+    return TYPICAL.get(name) or specs(name)[0]
+
+
+def speed(spec: Policy, threads: int) -> dict[str, Any]:
+    """Processor seconds of the same trials on one thread and on all, and seconds on the wall.
+
+    Others may be using the machine: a kernel that shares nothing, in turns with it, shows what there was to get.
+    """
+    play(spec, WORLD, HORIZON, 1, 1)()
+    started = time.process_time()
+    play(spec, WORLD, HORIZON, 2, 1)()
+    trials = max(4 * threads, int(2 * SECONDS / (time.process_time() - started)))
+    trials += -trials % (4 * threads)
+    matrices, vector, picks = np.ones((threads, 2, 21, 21)), np.full(21, 1e-9), np.zeros(300_000, dtype=np.int64)
+    with ThreadPoolExecutor(threads) as pool:
+        works = {
+            "one": play(spec, WORLD, HORIZON, trials, 1),
+            "all": play(spec, WORLD, HORIZON, trials, threads),
+            "bare one": lambda: [bare(each, vector, picks) for each in matrices],
+            "bare all": lambda: list(pool.map(lambda each: bare(each, vector, picks), matrices)),
+        }
+        wall = quickest(works, 7, time.perf_counter)
+        return {"processor": quickest(works, 5), "wall": wall, "steps": trials * HORIZON}
+
+
+def live(spec: Policy, steps: int) -> np.ndarray:
+    """µs of every decide + learn of one trial, through the public functions."""
+    state, walk, took = spec.init(2, horizon=steps, world=WORLD), Walk(WORLD, 1, 0), np.empty(steps)
+    for t in range(steps):
+        word, started = walk.word, time.perf_counter()
+        arm = decide(state, word)
+        between = time.perf_counter()
+        reward = walk.reward(arm)
+        again = time.perf_counter()
+        learn(state, arm, reward, 2)
+        took[t] = (between - started + time.perf_counter() - again) * 1e6
+        walk.advance(arm)
+    return took
+
+
+def lived(spec: Policy) -> dict[str, float]:
+    took = live(spec, 100)
+    took = live(spec, 2000 if took.mean() > 200.0 else 20_000)
+    p50, p99 = np.quantile(took, (0.5, 0.99))
+    return {"p50": p50, "p99": p99, "bytes": state_bytes(spec.init(2, horizon=200, world=WORLD))}
+
+
+def main() -> None:
+    threads, rows = default_threads(), {}
+    print(f"policy                 µs a step   wall, 1 : {threads}   nothing shared   processor, 1 : {threads} threads")
+    for name in sorted(REGISTRY):
+        row = speed(spec_of(name), threads)
+        rows[name] = row | {"spec": str(spec_of(name))}
+        wall, used = row["wall"], row["processor"]
+        ratios = (wall["one"] / wall["all"], wall["bare one"] / wall["bare all"], used["one"] / used["all"])
+        print(
+            f"{name:20s} {used['one'] / row['steps'] * 1e6:11.3f}", *(f"{ratio:20.2f}" for ratio in ratios), flush=True
+        )
+    print("\nlive                      p50      p99 (µs)         State")
+    moments = {name: lived(spec_of(name)) | {"spec": str(spec_of(name))} for name in LIVE}
+    for name, row in moments.items():
+        print(f"{name:20s} {row['p50']:8.1f} {row['p99']:8.1f} {row['bytes']:12,d} bytes")
+    save("policies", {"threads": threads, "rows": rows, "live": moments, "horizon": HORIZON})
+
+
+if __name__ == "__main__":
+    main()
