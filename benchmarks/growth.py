@@ -20,7 +20,7 @@ name, steps = sys.argv[1], int(sys.argv[2])
 spec = {"LARL(5)": larl.LARL(5), "UCB()": larl.UCB()}[name]
 def run(horizon):
     larl.compare({"it": spec}, larl.worlds.paper(1), horizon=horizon, trials=1, keep="summary", threads=1)
-run(1)
+run(500)
 def quickest(horizon, repeats):
     times = []
     for _ in range(repeats):
@@ -28,7 +28,7 @@ def quickest(horizon, repeats):
         run(horizon)
         times.append(time.process_time() - started)
     return min(times)
-fixed = quickest(1, 7)
+fixed = quickest(500, 7)
 seconds = quickest(steps, 7 if steps < 10**6 else 2 if steps < 10**7 else 1)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
 print(json.dumps({"seconds": seconds, "fixed": fixed, "peak_mb": peak}))
@@ -36,7 +36,7 @@ print(json.dumps({"seconds": seconds, "fixed": fixed, "peak_mb": peak}))
 
 
 def long_trial(name: str, steps: int) -> dict[str, Any]:
-    """Seconds (all, and those of a trial of one step) and peak memory of one long trial, in a process of its own."""
+    """Seconds (all, and those of a trial of 500 steps) and peak memory of one long trial, in a process of its own."""
     command = [sys.executable, "-c", ONE_RUN, name, str(steps)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return {"steps": steps} | json.loads(done.stdout)
@@ -64,9 +64,9 @@ def main() -> None:
     took = quickest({str(n): play(larl.LARL(5), worlds.paper(1), 100, n, 1) for n in TRIALS}, 3)
     found["trials"] = fitted(TRIALS, list(took.values()), 100)
     works = {str(s): play(larl.LARL(s), world_of(2), 400, 10, 1) for s in LAGS}
-    found["s"] = fitted(LAGS, [each / 4000 for each in quickest(works, 5).values()], 10)
+    found["s"] = fitted(LAGS, [each / 4000 for each in quickest(works, 5).values()], 20)
     works = {str(arms): play(larl.LARL(5), world_of(arms), 400, 5, 1) for arms in ARMS}
-    found["arms"] = fitted(ARMS, [each / 2000 for each in quickest(works, 5).values()], 5)
+    found["arms"] = fitted(ARMS, [each / 2000 for each in quickest(works, 5).values()], 10)
     for name in ("trials", "s", "arms"):
         print(name, found[name])
     save("growth", found)

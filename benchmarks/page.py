@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from adapters import LAGS
 from measure import FOLDER
 
 PAGE = Path("docs/performance.md")
@@ -56,7 +57,7 @@ def floor(found: Found) -> str:
         )
     asked = [row for row in measured if row["d"] >= found["from"]]
     short = [f"{row['arms']} × {row['s']}" for row in asked if met(row, found) != "met"]
-    around = found["around"]
+    around, small, large = found["around"], asked[0], measured[-1]
     return f"""## LARL's step beside its floor
 
 An exact ridge regression changes a d×d matrix by rank one at every step, d = 2s·arms + 1. *Floor* is that update alone, on the
@@ -67,9 +68,10 @@ from d = {found["from"]} on: {len(asked) - len(short)} of {len(asked)} sizes mee
 {table(["arms", "s", "d", "LARL, µs a step", "floor, µs", "ratio", "target", "widths", "u", "matrix", "lags", "State"], rows)}
 
 Shares are differences of ablations in the same run: the step without choosing, without changing the matrix, with nothing but the
-lags. What bounds it: at d ≈ 21 a chain of operations that wait for each other (the width's sums and root, the choice, u, its
-leverage, a division, the matrix that the next width reads), which the floor does not have; with 2 arms half of the context is
-not zero, so widths and u are as large as the update; with many arms the matrix, and beyond the caches the memory it is
+lags. What bounds it: at d = {small["d"]} ({small["arms"]} arms) no part dominates, and rows are some ten numbers long, so that beginning and
+ending loops counts as much as what is in them: changing half of the matrix takes {(small["update"] - small["column"]) / small["bare"]:.2f} of the floor, which changes all of it. With 2
+arms half of the context is not zero, so that widths and u are as much work as the update; with many arms it is the matrix, and
+where the matrices of all arms are larger than the caches ({size(large["bytes"])} at d = {large["d"]}: {(large["update"] - large["column"]) / large["bare"]:.2f} of the floor) the memory they are
 read from. Around a step of LARL(5) with 2 arms in the engine ({us(around["both"])} µs): the world {share(around["world"], around["both"])},
 copying its State for a trial of 200 steps {share(around["copy"], around["both"])}.
 """
@@ -141,9 +143,9 @@ def regret(found: Found) -> str:
         rows.append([name, *cells])
     return f"""## Regret of the peers' policies
 
-Total regret over {found["horizon"]} steps in the paper's worlds ± one standard error (trials; settings chosen on other seeds, world by
-world). Peers with a context are handed LARL's, which none of them makes, with s chosen too: they are LARL with another prior or
-width. larl's own policies are below them, on the same seeds.
+Total regret over {found["horizon"]} steps in the paper's worlds, from step k on, ± one standard error (trials; settings chosen on other
+seeds, world by world). Peers with a context are handed LARL's, which none of them makes, with s chosen too, from {LAGS}: they are LARL with another
+prior or width. larl's own policies are below them, on the same seeds.
 
 {table(["policy", *(f"k = {k}" for k in worlds)], rows)}
 """
@@ -153,8 +155,9 @@ def growth(found: Found) -> str:
     rows = []
     for name, trial in found["long"].items():
         for row in trial["rows"]:
-            each = (row["seconds"] - row["fixed"]) / row["steps"] * 1e6
-            rows.append([f"`{name}`", f"{row['steps']:,}", f"{row['seconds']:.3g}", us(each), f"{row['peak_mb']:.0f}"])
+            each = max(row["seconds"] - row["fixed"], 0.0) / (row["steps"] - 500) * 1e6
+            cost = us(each) if row["steps"] >= trial["fit"]["from"] else "–"
+            rows.append([f"`{name}`", f"{row['steps']:,}", f"{row['seconds']:.3g}", cost, f"{row['peak_mb']:.0f}"])
     fits = [
         [
             f"steps, `{name}`",
@@ -169,8 +172,8 @@ def growth(found: Found) -> str:
         fits.append([title, f"{fit['exponent']:.2f}", f"{fit['from']:,} – {fit['to']:,}", law])
     return f"""## How cost grows
 
-One trial with `keep="summary"`, each in a process of its own; µs a step is without the time of a trial of one step (the table of
-results).
+One trial with `keep="summary"`, each in a process of its own; µs a step is without the time of a trial of 500 steps, which is
+that of making the result.
 
 {table(["policy", "steps", "seconds", "µs a step", "peak memory, MB"], rows)}
 
@@ -229,7 +232,8 @@ def main() -> None:
 Made by `make bench`; no figure is typed by hand. The two sides of every ratio took turns in the same run, and the quickest
 of several repetitions counts, in processor time unless it says wall, live or seconds: times depend on the machine and on what
 else it does, ratios much less. This run: larl
-{about["larl"]}, Python {about["python"]}, numba {about["numba"]}, {about["cores"]} cores ({about["machine"]}), and up to {load:g} processes that wanted them.
+{about["larl"]}, Python {about["python"]}, numba {about["numba"]}, {about["cores"]} cores ({about["machine"]}), and up to {load:g} processes that wanted
+them.
 """
     PAGE.write_text("\n".join([head, *(PARTS[name](each) for name, each in found.items())]))
     print(f"written: {PAGE}")

@@ -34,7 +34,7 @@ def push(lags: Any, s: int, arms: int, arm: int, reward: float) -> None:
 
 
 def regret_of(peer: Peer, k: int, setting: Setting, seed: int, trial: int) -> float:
-    """Total regret of one trial; the first s steps of a policy with a context are random, as LARL's."""
+    """Regret of one trial from step k on; the first s steps of a policy with a context are random, as LARL's."""
     settings, s = setting
     d = 4 * s + 1 if peer.contextual else 1
     walk, lags, rng = Walk(worlds.paper(k), seed, trial), lags_init(s), np.random.default_rng(trial)
@@ -44,7 +44,7 @@ def regret_of(peer: Peer, k: int, setting: Setting, seed: int, trial: int) -> fl
         early = peer.contextual and t < s
         arm = int(rng.integers(2)) if early else choose(context)
         means, reward = walk.means, walk.reward(arm)
-        total += means.max() - means[arm]
+        total += means.max() - means[arm] if t >= k else 0.0
         if not early:
             learn(context, arm, reward)
         push(lags, s, 2, arm, reward)
@@ -84,16 +84,16 @@ def ours(k: int, trials: int) -> dict[str, Any]:
     """larl's own: told s = k, tuned on the peers' tuning seed, told nothing, told everything."""
     world = worlds.paper(k)
     grid = {str(discount): larl.DiscountedUCB(discount) for discount in DISCOUNTS}
-    tuned = larl.compare(grid, world, horizon=HORIZON, trials=200, seed=TUNING, keep="summary", progress=False)
-    best = float(tuned.total().mean("trial").to_series().idxmin())
+    tuned = larl.compare(grid, world, horizon=HORIZON, trials=200, seed=TUNING, progress=False)
+    best = float(tuned.total("k").mean("trial").to_series().idxmin())
     policies = {
         "LARL, told s = k": larl.LARL(k),
         "DiscountedUCB, tuned": larl.DiscountedUCB(best),
         "Auto, told nothing": larl.Auto(),
         "KalmanOracle, told everything": larl.KalmanOracle(),
     }
-    result = larl.compare(policies, world, horizon=HORIZON, trials=trials, seed=SEED, keep="summary", progress=False)
-    return {name: _row(result.total().sel(policy=name).values) for name in policies}
+    result = larl.compare(policies, world, horizon=HORIZON, trials=trials, seed=SEED, progress=False)
+    return {name: _row(result.total("k").sel(policy=name).values) for name in policies}
 
 
 def main() -> None:

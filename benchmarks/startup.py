@@ -40,7 +40,7 @@ def main() -> None:
             for code in (EXAMPLE, "pass", "import larl", "import larl; larl.LARL(5)")
         )
     kept = Path(os.environ.get("NUMBA_CACHE_DIR") or FOLDER / "cache")
-    if (kept / "larl").exists():
+    if any(kept.rglob("*.nbi")):
         sys.exit(f"{kept} is not empty: give NUMBA_CACHE_DIR another folder")
     first, said = in_new_process(WARM, kept, "warm")
     again, _ = in_new_process(WARM, kept, "warm")
