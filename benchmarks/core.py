@@ -75,10 +75,11 @@ def world_of(arms: int) -> larl.LatentAR:
 
 def step_of(spec: larl.policies.Policy, arms: int, steps: int = 1000, trials: int = 100) -> float:
     """µs a step of world + policy on one thread."""
-    job = engine.Job(world_of(arms), spec, steps, trials, 0, 1)
+    world = world_of(arms)
+    latent, state = world.latent(), spec.init(arms, horizon=steps, world=world)
     shape = (trials, steps)
     trace = engine.Trace(np.empty(shape), np.empty(shape, np.int16), np.empty(shape))
-    return best(lambda: engine.play(job, trace, lambda _: None)) / (steps * trials) * 1e6
+    return best(lambda: engine.play_all(latent, state, 0, 0, trace)) / (steps * trials) * 1e6
 
 
 def bare_kernel(arms: int, s: int) -> float:

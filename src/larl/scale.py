@@ -1,0 +1,158 @@
+"""Who plays a study's blocks: threads here or a Dask cluster, with or without a store that keeps what is done."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from larl._check import InvalidValue
+from larl._progress import Progress
+from larl.blocks import Arrays, Block, Played, Step, code_of, on_threads, perform, stream
+from larl.store import Store
+
+SHOWN = 5  # failed blocks that a message names
+AHEAD = 4  # blocks under way for each core of a cluster
+ACCEPTED = "tcp://HOST:PORT, the address of a Dask scheduler that answers, or local:N for N processes here"
+
+
+class BlocksFailed(RuntimeError):
+    """Some blocks could not be played; the others were."""
+
+    def __init__(self, failures: list[tuple[Block, Exception]], kept: bool) -> None:
+        self.failures = failures
+        named = [f"  {block.label}: {_reason(error)}" for block, error in failures[:SHOWN]]
+        more = [f"  and {len(failures) - SHOWN} more"] if len(failures) > SHOWN else []
+        end = "the others are in the store: the same command runs only what failed" if kept else "nothing was kept"
+        super().__init__("\n".join([f"{len(failures)} block(s) failed", *named, *more, end]))
+
+
+def _reason(error: Exception) -> str:
+    if type(error).__name__ == "KilledWorker":
+        return "every worker that played it died (out of memory?)"
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where blocks are played and kept: a `Source` for `compare`."""
+
+    threads: int
+    cluster: str | None = None
+    store: Store | None = None
+
+    def __call__(self, blocks: Iterator[Block], bar: Progress) -> Iterator[tuple[Block, Arrays]]:
+        """Every block's arrays, in order. If any failed, the others are played first, then all failures are raised."""
+        failures: list[tuple[Block, Exception]] = []
+        if self.store is None:
+            for block, played in self._play(blocks, bar):
+                if isinstance(played, Exception):
+                    failures.append((block, played))
+                elif not failures:
+                    yield block, played.arrays or {}
+        else:
+            everything = list(blocks)
+            for block, played in self._play(self._missing(everything, bar), bar):
+                if isinstance(played, Exception):
+                    failures.append((block, played))
+                elif played.arrays is not None:  # its worker does not see the store
+                    self.store.put(block, played.arrays)
+            if not failures:
+                yield from _stored(everything, self.store)
+        if failures:
+            raise BlocksFailed(failures, self.store is not None)
+
+    def _missing(self, blocks: list[Block], bar: Progress) -> Iterator[Block]:
+        assert self.store is not None
+        for block in blocks:
+            if self.store.get(block) is None:
+                yield block
+            else:
+                bar.found(block)
+
+    def _play(self, blocks: Iterable[Block], bar: Progress) -> Iterator[Step]:
+        ordered = self.store is None
+        if self.cluster is None:
+            work = partial(play_here, store=self.store)
+            steps = on_threads(blocks, self.threads, work, ordered=ordered, wait=bar.tick)
+        else:
+            steps = _on_cluster(self.cluster, blocks, self.store, ordered=ordered, wait=bar.tick)
+        for block, played in steps:
+            if isinstance(played, Played):
+                bar.played(block, played)
+            yield block, played
+
+
+def _stored(blocks: list[Block], store: Store) -> Iterator[tuple[Block, Arrays]]:
+    for block in blocks:
+        arrays = store.get(block)
+        if arrays is None:
+            raise OSError(f"{store.path(block)} was taken away or altered during the run; run the same command again")
+        yield block, arrays
+
+
+def play_here(block: Block, store: Store | None = None) -> Played:
+    """Play a block, and keep it if a store is given and this machine sees it."""
+    played = perform(block)
+    if store is None or not store.is_here():
+        return played
+    assert played.arrays is not None
+    store.put(block, played.arrays)
+    return played._replace(arrays=None)
+
+
+def play_there(block: Block, store: Store | None, code: dict[str, str]) -> Played:
+    """A worker's task: `play_here`, if the worker would compute the same bytes."""
+    here = code_of(block.policy, block.world)
+    for name in code:
+        if here.get(name) != code[name]:
+            raise InvalidValue("worker", name, here.get(name), f"{code[name]}, as where the study was started")
+    return play_here(block, store)
+
+
+def _on_cluster(
+    address: str, blocks: Iterable[Block], store: Store | None, *, ordered: bool, wait: Callable[[], None]
+) -> Iterator[Step]:
+    with connected(address) as client:
+        window = AHEAD * max(8, sum(client.nthreads().values()))
+
+        def submit(block: Block) -> Any:
+            key = f"larl-{block.key()}-{store.token if store else 'here'}"
+            return client.submit(play_there, block, store, code_of(block.policy, block.world), key=key)
+
+        yield from stream(submit, blocks, window, ordered=ordered, wait=wait)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the Dask scheduler at an address; local:N starts one with N worker processes, and ends it."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise InvalidValue(
+            "cluster", "address", address, "a larl with its extra: pip install 'larl[cluster]'"
+        ) from error
+    start: Any = distributed.Client
+    kind, _, count = address.partition(":")
+    if kind != "local":
+        try:
+            client = start(address, timeout="10s", set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise InvalidValue("cluster", "address", address, f"{ACCEPTED} ({error})") from error
+        with client:
+            yield client
+        return
+    if not count.isascii() or not count.isdecimal() or int(count) < 1:
+        raise InvalidValue("cluster", "address", address, ACCEPTED)
+    local: Any = distributed.LocalCluster
+    # One block at a time on a worker: when it dies, no other block is blamed.
+    with (
+        dask.config.set({"distributed.scheduler.worker-saturation": 1.0}),
+        local(
+            n_workers=int(count), threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        start(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
