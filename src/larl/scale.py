@@ -52,7 +52,8 @@ class Scale:
                     yield block, played.arrays or {}
         else:
             everything = list(blocks)
-            for block, played in self._play(self._missing(everything, bar), bar):
+            missing = self._missing(everything, bar)
+            for block, played in self._play(missing, bar) if missing else ():
                 if isinstance(played, Exception):
                     failures.append((block, played))
                 elif played.arrays is not None:  # its worker does not see the store
@@ -62,13 +63,14 @@ class Scale:
         if failures:
             raise BlocksFailed(failures, self.store is not None)
 
-    def _missing(self, blocks: list[Block], bar: Progress) -> Iterator[Block]:
-        assert self.store is not None
+    def _missing(self, blocks: list[Block], bar: Progress) -> list[Block]:
+        missing = []
         for block in blocks:
-            if self.store.get(block) is None:
-                yield block
+            if self.store is None or self.store.get(block) is None:
+                missing.append(block)
             else:
                 bar.found(block)
+        return missing
 
     def _play(self, blocks: Iterable[Block], bar: Progress) -> Iterator[Step]:
         ordered = self.store is None
