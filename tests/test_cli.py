@@ -22,7 +22,7 @@ s = 1
 [policies.UCB]
 policy = "UCB"
 """
-FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "wins.png", "wins.svg"]
+FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "units.csv", "units.tex", "wins.png", "wins.svg"]
 
 
 def command(*words: object) -> list[str]:

@@ -169,9 +169,10 @@ def default_threads() -> int:
 
 
 def stream(
-    submit: Callable[[Block], Any], blocks: Iterable[Block], window: int, *, ordered: bool, wait: Callable[[], None]
-) -> Iterator[Step]:
-    """Every block with what became of it, at most `window` of them under way.
+    submit: Callable[[Block], Any], blocks: Iterable[Block], window: Callable[[], int], *,
+    ordered: bool, wait: Callable[[], None],
+) -> Iterator[Step]:  # fmt: skip
+    """Every block with what became of it, at most `window()` of them under way.
 
     `submit` gives a future, a thread's or a cluster's. `ordered`: in the order of `blocks`, else as they are finished.
     `wait` is called now and then while nothing happens.
@@ -181,7 +182,8 @@ def stream(
     ready: deque[int] = deque()
     number = head = 0
     while True:
-        while len(under_way) < window and (block := next(rest, None)) is not None:
+        room = window()
+        while len(under_way) < room and (block := next(rest, None)) is not None:
             future = submit(block)
             under_way[number] = block, future
             future.add_done_callback(lambda _, mine=number: finished.put(mine))
@@ -216,7 +218,7 @@ def on_threads(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="larl")
     try:
         yield from stream(
-            lambda block: pool.submit(perform, block), blocks, 3 * threads, ordered=ordered, wait=wait
+            lambda block: pool.submit(perform, block), blocks, lambda: 3 * threads, ordered=ordered, wait=wait
         )  # fmt: skip
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,5 +1,7 @@
 """Who plays a study's blocks: threads here or a Dask cluster, with or without a store that keeps what is done."""
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +15,19 @@ from larl.store import Store
 
 SHOWN = 5  # failed blocks that a message names
 AHEAD = 4  # blocks under way for each core of a cluster
+LOOK_AGAIN = 2.0  # seconds after which the cores of a cluster are counted again
+CONNECT = 10.0  # seconds that a scheduler has to answer
+# Of a cluster here: one block at a time on a worker, so that no other is blamed when it dies; on the loopback device
+# only; no dashboard.
+SETTINGS = {"distributed.scheduler.worker-saturation": 1.0}
+LOCAL: dict[str, Any] = {
+    "threads_per_worker": 1,
+    "processes": True,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+    "silence_logs": logging.CRITICAL,
+}
 ACCEPTED = "tcp://HOST:PORT, the address of a Dask scheduler that answers, or local:N for N processes here"
 
 
@@ -116,7 +131,12 @@ def _on_cluster(
     address: str, blocks: Iterable[Block], store: Store | None, *, ordered: bool, wait: Callable[[], None]
 ) -> Iterator[Step]:
     with connected(address) as client:
-        window = AHEAD * max(8, sum(client.nthreads().values()))
+        seen = {"cores": 0, "at": float("-inf")}
+
+        def window() -> int:
+            if time.monotonic() > seen["at"] + LOOK_AGAIN:  # workers come and go
+                seen.update(cores=sum(client.nthreads().values()), at=time.monotonic())
+            return AHEAD * max(2, int(seen["cores"]))
 
         def submit(block: Block) -> Any:
             key = f"larl-{block.key()}-{store.token if store else 'here'}"
@@ -139,7 +159,7 @@ def connected(address: str) -> Iterator[Any]:
     kind, _, count = address.partition(":")
     if kind != "local":
         try:
-            client = start(address, timeout="10s", set_as_default=False)
+            client = start(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise InvalidValue("cluster", "address", address, f"{ACCEPTED} ({error})") from error
         with client:
@@ -148,13 +168,9 @@ def connected(address: str) -> Iterator[Any]:
     if not count.isascii() or not count.isdecimal() or int(count) < 1:
         raise InvalidValue("cluster", "address", address, ACCEPTED)
     local: Any = distributed.LocalCluster
-    # One block at a time on a worker: when it dies, no other block is blamed.
     with (
-        dask.config.set({"distributed.scheduler.worker-saturation": 1.0}),
-        local(
-            n_workers=int(count), threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
-            silence_logs=50,
-        ) as cluster,
+        dask.config.set(SETTINGS),
+        local(int(count), **LOCAL) as cluster,
         start(cluster, set_as_default=False) as client,
-    ):  # fmt: skip
+    ):
         yield client

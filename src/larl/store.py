@@ -65,7 +65,7 @@ class Store:
     def get(self, block: Block) -> Arrays | None:
         """A block's arrays, or None if its file is absent, cut short or altered."""
         try:
-            with np.load(self.path(block), allow_pickle=False) as file:
+            with self.path(block).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
                 about = json.loads(str(arrays.pop("about")))
         except Exception:  # whatever a damaged file makes the reader raise
