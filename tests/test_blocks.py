@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.blocks import Block, Played, code, cut, on_threads, perform, stream, task_size, totals
+from larl.blocks import Block, Played, Threads, code, cut, on_threads, perform, stream, task_size, totals
 from tests.moody import Moody
 
 BLOCK = Block("w", "p", worlds.paper(1), larl.LARL(1), 30, 5, "all", 4, 9)
@@ -101,11 +101,12 @@ def test_no_more_than_the_window_is_under_way():
             running -= 1
         return Played(np.zeros(1), 0.0, None)
 
-    with ThreadPoolExecutor(16) as pool:
-        steps = stream(
-            lambda block: pool.submit(work, block), blocks_of(60), lambda: 3, ordered=False, wait=lambda: None
-        )
-        assert len(list(steps)) == 60
+    class Few(Threads):
+        def room(self) -> int:
+            return 3
+
+    with closing(Few(16, work)) as players:
+        assert len(list(stream(players, blocks_of(60), ordered=False, wait=lambda: None))) == 60
     assert 1 < most <= 3
 
 

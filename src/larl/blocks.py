@@ -11,13 +11,14 @@ import os
 import platform
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import llvmlite
 import numba
@@ -168,41 +169,58 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def stream(
-    submit: Callable[[Block], Any], blocks: Iterable[Block], window: Callable[[], int], *,
-    ordered: bool, wait: Callable[[], None],
-) -> Iterator[Step]:  # fmt: skip
-    """Every block with what became of it, at most `window()` of them under way.
+class Players(Protocol):
+    """Who plays blocks: threads, or a cluster."""
 
-    `submit` gives a future, a thread's or a cluster's. `ordered`: in the order of `blocks`, else as they are finished.
-    `wait` is called now and then while nothing happens.
+    def room(self) -> int:
+        """How many blocks may be under way."""
+
+    def submit(self, blocks: list[Block]) -> list[Any]:
+        """Begin; a future for each."""
+
+    def collect(self, futures: list[Any]) -> list[Played | Exception]:
+        """What became of futures that are done."""
+
+
+def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Callable[[], None]) -> Iterator[Step]:
+    """Every block with what became of it.
+
+    `ordered`: in the order of `blocks`, else as they are finished. `wait` is called now and then while nothing happens.
     """
     rest, finished = iter(blocks), SimpleQueue[int]()
     under_way: dict[int, tuple[Block, Any]] = {}
-    ready: deque[int] = deque()
-    number = head = 0
+    ready: dict[int, Played | Exception] = {}
+    begun = head = 0
     while True:
-        room = window()
-        while len(under_way) < room and (block := next(rest, None)) is not None:
-            future = submit(block)
-            under_way[number] = block, future
-            future.add_done_callback(lambda _, mine=number: finished.put(mine))
-            number += 1
+        more = list(islice(rest, max(0, players.room() - len(under_way))))
+        for block, future in zip(more, players.submit(more) if more else [], strict=True):
+            under_way[begun] = block, future
+            future.add_done_callback(lambda _, mine=begun: finished.put(mine))
+            begun += 1
         if not under_way:
             return
-        try:
-            ready.append(finished.get(timeout=TICK))
-        except Empty:
+        done = _drained(finished)
+        if not done:
             wait()
-        while ready and (not ordered or head in ready):
-            place = head if ordered else ready[0]
-            ready.remove(place)
-            block, future = under_way.pop(place)
+        ready |= zip(done, players.collect([under_way[place][1] for place in done]), strict=True)
+        while (place := head if ordered else next(iter(ready), -1)) in ready:
+            yield under_way.pop(place)[0], ready.pop(place)
             head += 1
-            yield block, _outcome(future)
 
 
-def _outcome(future: Any) -> Played | Exception:
+def _drained(queue: "SimpleQueue[int]") -> list[int]:
+    """What is in the queue; if it is empty, what comes within a TICK."""
+    found = []
+    try:
+        found.append(queue.get(timeout=TICK))
+        while True:
+            found.append(queue.get_nowait())
+    except Empty:
+        return found
+
+
+def outcome(future: Any) -> Played | Exception:
+    """What became of a future that is done."""
     try:
         played: Played = future.result()
     except Exception as error:  # whatever a policy, a full memory or a lost worker raises
@@ -210,15 +228,30 @@ def _outcome(future: Any) -> Played | Exception:
     return played
 
 
+class Threads:
+    """Threads of this process play the blocks."""
+
+    def __init__(self, count: int, perform: Callable[[Block], Played] = perform) -> None:
+        self._pool, self._count, self._perform = ThreadPoolExecutor(count, "larl"), count, perform
+
+    def room(self) -> int:
+        return 3 * self._count
+
+    def submit(self, blocks: list[Block]) -> list[Any]:
+        return [self._pool.submit(self._perform, block) for block in blocks]
+
+    def collect(self, futures: list[Any]) -> list[Played | Exception]:
+        return [outcome(future) for future in futures]
+
+    def close(self) -> None:
+        """Begin no more blocks, and wait for those that are being played."""
+        self._pool.shutdown(cancel_futures=True)
+
+
 def on_threads(
     blocks: Iterable[Block], threads: int, perform: Callable[[Block], Played] = perform, *,
     ordered: bool = True, wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Step]:  # fmt: skip
     """`stream` on threads of this process."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="larl")
-    try:
-        yield from stream(
-            lambda block: pool.submit(perform, block), blocks, lambda: 3 * threads, ordered=ordered, wait=wait
-        )  # fmt: skip
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with closing(Threads(threads, perform)) as players:
+        yield from stream(players, blocks, ordered=ordered, wait=wait)

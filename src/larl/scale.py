@@ -2,15 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from larl._check import InvalidValue
 from larl._progress import Progress
-from larl.blocks import Arrays, Block, Played, Step, code_of, on_threads, perform, stream
+from larl.blocks import Arrays, Block, Played, Step, Threads, code_of, outcome, perform, stream
 from larl.store import Store
 
 SHOWN = 5  # failed blocks that a message names
@@ -90,14 +90,14 @@ class Scale:
     def _play(self, blocks: Iterable[Block], bar: Progress) -> Iterator[Step]:
         ordered = self.store is None
         if self.cluster is None:
-            work = partial(play_here, store=self.store)
-            steps = on_threads(blocks, self.threads, work, ordered=ordered, wait=bar.tick)
+            players: Any = closing(Threads(self.threads, partial(play_here, store=self.store)))
         else:
-            steps = _on_cluster(self.cluster, blocks, self.store, ordered=ordered, wait=bar.tick)
-        for block, played in steps:
-            if isinstance(played, Played):
-                bar.played(block, played)
-            yield block, played
+            players = on_cluster(self.cluster, self.store)
+        with players as they:
+            for block, played in stream(they, blocks, ordered=ordered, wait=bar.tick):
+                if isinstance(played, Played):
+                    bar.played(block, played)
+                yield block, played
 
 
 def _stored(blocks: list[Block], store: Store) -> Iterator[tuple[Block, Arrays]]:
@@ -127,22 +127,39 @@ def play_there(block: Block, store: Store | None, code: dict[str, str]) -> Playe
     return play_here(block, store)
 
 
-def _on_cluster(
-    address: str, blocks: Iterable[Block], store: Store | None, *, ordered: bool, wait: Callable[[], None]
-) -> Iterator[Step]:
+class Cluster:
+    """The workers of a Dask cluster play the blocks."""
+
+    def __init__(self, client: Any, store: Store | None) -> None:
+        self._client, self._store = client, store
+        self._cores, self._looked = 0, float("-inf")
+
+    def room(self) -> int:
+        if time.monotonic() > self._looked + LOOK_AGAIN:  # workers come and go
+            self._cores, self._looked = sum(self._client.nthreads().values()), time.monotonic()
+        return AHEAD * max(2, self._cores)
+
+    def submit(self, blocks: list[Block]) -> list[Any]:
+        token = self._store.token if self._store else "here"
+        codes = [code_of(block.policy, block.world) for block in blocks]
+        keys = [f"larl-{block.key()}-{token}" for block in blocks]
+        futures: list[Any] = self._client.map(play_there, blocks, [self._store] * len(blocks), codes, key=keys)
+        return futures
+
+    def collect(self, futures: list[Any]) -> list[Played | Exception]:
+        if all(future.status == "finished" for future in futures):
+            try:
+                return list(self._client.gather(futures))  # one request for all of them
+            except Exception:  # a worker died just now: one by one shows which blocks are lost
+                pass
+        return [outcome(future) for future in futures]
+
+
+@contextmanager
+def on_cluster(address: str, store: Store | None) -> Iterator[Cluster]:
+    """The workers of the cluster at an address."""
     with connected(address) as client:
-        seen = {"cores": 0, "at": float("-inf")}
-
-        def window() -> int:
-            if time.monotonic() > seen["at"] + LOOK_AGAIN:  # workers come and go
-                seen.update(cores=sum(client.nthreads().values()), at=time.monotonic())
-            return AHEAD * max(2, int(seen["cores"]))
-
-        def submit(block: Block) -> Any:
-            key = f"larl-{block.key()}-{store.token if store else 'here'}"
-            return client.submit(play_there, block, store, code_of(block.policy, block.world), key=key)
-
-        yield from stream(submit, blocks, window, ordered=ordered, wait=wait)
+        yield Cluster(client, store)
 
 
 @contextmanager
