@@ -34,6 +34,7 @@ check: $(VENV)/dev
 bench: $(VENV)/bench
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/auto.py
+	$(BIN)/python benchmarks/scale.py
 
 clean:
 	rm -rf $(VENV) results

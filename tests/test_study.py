@@ -39,6 +39,7 @@ def test_the_example_reads_as_it_says():
     two = larl.LatentVAR([[[0.8, 0.2], [-0.2, 0.8]]], [[1, 0], [0, 1], [-1, -1]], [0, 0, 0])
     assert example.worlds["two hidden components"] == two
     assert example.policies["LARL, s = 5"] == larl.LARL(5)
+    assert example.policies["LARL s=3 alpha=0.5"] == larl.LARL(3, 0.5)
     assert example.policies["Kalman"] == larl.KalmanOracle()
 
 

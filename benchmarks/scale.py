@@ -1,0 +1,256 @@
+"""What more cores give: measured here with one and two workers, computed for a thousand; makes docs/scale.md.
+
+    python benchmarks/scale.py [--out results/bench/scale.json] [--docs docs]
+
+Measured: seconds of a block, overhead of a task, bytes of a block, time with one thread and with one and two worker
+processes. Each is the best of several repetitions (the least disturbed by whatever else the machine does). Computed:
+the same study on up to 2,000 cores, by a small simulation of a scheduler that hands out one task after another.
+"""
+
+import argparse
+import heapq
+import json
+import os
+import pickle
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import larl
+from larl import worlds
+from larl.blocks import cut, perform, task_size
+from larl.plots import COLOURS, STYLES
+from larl.scale import AHEAD, connected
+from larl.store import Store
+from larl.study import Study
+
+REPEATS = 3
+STUDY = Study(
+    {"k = 5": worlds.paper(5)}, {"LARL, s = 5": larl.LARL(5), "LARL, s = 10": larl.LARL(10)}, 1000, 4000, keep="summary"
+)
+TINY = Study({"k = 5": worlds.paper(5)}, {"UCB": larl.UCB()}, 10, 400, keep="summary")
+BIG_STEPS = 10**11  # of the study that is simulated: 100 candidates × 10 worlds × 100,000 units × 1,000 decisions
+CORES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+BLOCK_STEPS = (200_000, 2_000_000, 20_000_000)
+LINK = 125e6  # bytes a second that reach the one who started the study: 1 Gbit/s
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def best(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Seconds of the quickest of several calls."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def blocks(study: Study, keep: str = "summary") -> list[Any]:
+    size = task_size(study.horizon, study.trials)
+    return list(cut(study.worlds, study.policies, study.horizon, study.trials, study.seed, keep, size))
+
+
+def block_costs() -> dict[str, float]:
+    """Seconds a block of each policy, on one thread."""
+    firsts = {block.name: block for block in blocks(STUDY) if block.first == 0}
+    for block in firsts.values():
+        perform(block)
+    return {name: best(block.play, 5) for name, block in firsts.items()}
+
+
+def block_bytes() -> dict[str, dict[str, int]]:
+    """Bytes of a task, of its result and of its file, for each way of keeping."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.open(Path(folder), {})
+        for keep in ("summary", "all"):
+            block = blocks(STUDY, keep)[0]
+            played = perform(block)
+            assert played.arrays is not None
+            file = store.put(block, played.arrays)
+            found[keep] = {
+                "task": len(pickle.dumps(block)), "result": len(pickle.dumps(played)), "file": file.stat().st_size,
+                "stored result": len(pickle.dumps(played._replace(arrays=None))),
+            }  # fmt: skip
+    return found
+
+
+def with_workers(count: int) -> dict[str, float]:
+    """Seconds of the study, and of a task that does next to nothing, with so many worker processes that run already."""
+    began = time.perf_counter()
+    with connected(f"local:{count}") as client:
+        started = time.perf_counter() - began
+        address = client.scheduler.address
+        began = time.perf_counter()
+        STUDY.run(cluster=address, progress=False)  # also loads the kernels
+        first = time.perf_counter() - began
+        TINY.run(cluster=address, progress=False, block=1)
+        took = best(lambda: STUDY.run(cluster=address, progress=False))
+        task = best(lambda: TINY.run(cluster=address, progress=False, block=1)) / TINY.trials
+
+        def stored() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                STUDY.run(cluster=address, progress=False, store=folder)
+
+        kept = best(stored)
+    return {"start_s": started, "first_s": first, "study_s": took, "stored_s": kept, "task_s": task}
+
+
+def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
+    """Seconds until the last result has arrived.
+
+    One who hands out tasks and takes results, `overhead` seconds for each block, one block at a time; `cores` that each
+    play one block at a time; `moved` seconds of the link for each result. At most AHEAD blocks a core are under way.
+    """
+    server = link = 0.0
+    free = [0.0] * cores
+    returning: list[float] = []  # when blocks that are under way will be done
+    for seconds in cost:
+        if len(returning) >= AHEAD * cores:
+            link = max(link, heapq.heappop(returning)) + moved
+            server = max(server, link)
+        server += overhead
+        done = max(server, heapq.heappop(free)) + seconds
+        heapq.heappush(free, done)
+        heapq.heappush(returning, done)
+    while returning:
+        link = max(link, heapq.heappop(returning)) + moved
+    return max(server, link)
+
+
+def curves(found: dict[str, Any]) -> list[dict[str, float]]:
+    """The simulated study: for each size of block and number of cores, seconds and efficiency."""
+    per_step = np.array(list(found["block_s"].values())) / found["block_steps"]
+    overhead, rows = found["workers"]["2"]["task_s"], []
+    for steps in BLOCK_STEPS:
+        count = BIG_STEPS // steps
+        cost = np.random.default_rng(0).choice(per_step, count) * steps
+        for cores in CORES:
+            took = simulate(cores, cost, overhead, found["bytes"]["summary"]["stored result"] / LINK)
+            ideal = float(cost.sum()) / cores
+            rows.append({"block_steps": steps, "cores": cores, "seconds": took, "efficiency": ideal / took})
+    return rows
+
+
+def draw(rows: list[dict[str, float]]) -> Figure:
+    figure = Figure(figsize=(7.6, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for place, steps in enumerate(BLOCK_STEPS):
+        mine = [row for row in rows if row["block_steps"] == steps]
+        cores = [row["cores"] for row in mine]
+        look = {"color": COLOURS[place], "linestyle": STYLES[place], "marker": ".", "label": f"{steps / 1e6:g} M steps"}
+        left.plot(cores, [row["seconds"] / 60 for row in mine], **look)
+        right.plot(cores, [100 * row["efficiency"] for row in mine], **look)
+    left.set(xscale="log", yscale="log", xlabel="cores", ylabel="minutes")
+    right.set(xscale="log", xlabel="cores", ylabel="efficiency, percent", ylim=(0, 104))
+    for axis in (left, right):
+        axis.grid(alpha=0.25, linewidth=0.5)
+        axis.spines[["top", "right"]].set_visible(False)
+    right.legend(title="a block has", frameon=False, fontsize=8, title_fontsize=8)
+    return figure
+
+
+def measure() -> dict[str, Any]:
+    blocks_s, load = block_costs(), os.getloadavg()[0]
+    serial = best(lambda: STUDY.run(threads=1, progress=False))
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before the start",
+        "study_steps": sum(block.steps for block in blocks(STUDY)), "blocks": len(blocks(STUDY)),
+        "block_steps": blocks(STUDY)[0].steps, "block_s": blocks_s, "bytes": block_bytes(), "one_thread_s": serial,
+        "workers": {str(count): with_workers(count) for count in (1, 2)},
+    }  # fmt: skip
+
+
+def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
+    """The measured part of docs/scale.md."""
+    serial, two, kept = found["one_thread_s"], found["workers"]["2"], found["bytes"]
+    lines = [
+        f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
+        "It was shared with other work while this ran, on the very cores that are measured. Best of three.",
+        "",
+        f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
+        "",
+        "| | seconds | efficiency |",
+        "| --- | --- | --- |",
+        f"| one thread, no cluster | {serial:.2f} | 100% |",
+    ]
+    for count, one in found["workers"].items():
+        for words, key in (("", "study_s"), (", with a store", "stored_s")):
+            lines.append(
+                f"| {count} worker process{'es' if count != '1' else ''}{words} | {one[key]:.2f} "
+                f"| {100 * serial / one[key] / int(count):.0f}% |"
+            )
+    lines += [
+        "",
+        "The parts of the model:",
+        "",
+        "| | |",
+        "| --- | --- |",
+        *(
+            f"| a block of {found['block_steps']:,} steps, {name} | {1e3 * seconds:.0f} ms, "
+            f"{1e6 * seconds / found['block_steps']:.2f} µs a step |"
+            for name, seconds in found["block_s"].items()
+        ),
+        f"| overhead a task, 2 workers, scheduler and client on the same 2 cores | {1e3 * two['task_s']:.1f} ms |",
+        f"| start of 2 workers | {two['start_s']:.1f} s |",
+        f"| the first study on them, which loads the kernels | {two['first_s']:.1f} s |",
+        *(
+            f'| bytes of a task; result; file, `keep = "{keep}"` | {size["task"]:,}; {size["result"]:,}; '
+            f"{size['file']:,} |"
+            for keep, size in kept.items()
+        ),
+        f"| bytes of a result whose worker wrote it to the store | {kept['summary']['stored result']:,} |",
+    ]
+    example = [row for row in rows if row["cores"] == 1000]
+    mean = float(np.mean(list(found["block_s"].values()))) / found["block_steps"]
+    lines += [
+        "",
+        f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) at the mean of",
+        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. On 1,000 cores,",
+        "simulated, with a store that the workers see:",
+        "",
+        "| steps a block | blocks | c/o, cores that one scheduler feeds | minutes | efficiency |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {row['block_steps']:,} | {BIG_STEPS // int(row['block_steps']):,} "
+            f"| {mean * row['block_steps'] / two['task_s']:,.0f} | {row['seconds'] / 60:.1f} "
+            f"| {100 * row['efficiency']:.0f}% |"
+            for row in example
+        ),
+        "",
+        "![Minutes and efficiency over cores, for three sizes of block](images/scale.png)",
+        "",
+        "*Simulated, from the measured costs above. Where time stays flat, one scheduler is at its limit; longer",
+        "blocks move that limit.*",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/bench/scale.json"))
+    parser.add_argument("--docs", type=Path, help="Also write the measured part of scale.md, and its figure, there.")
+    options = parser.parse_args()
+    found = measure()
+    rows = curves(found)
+    text = page(found, rows)
+    print(text)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(found | {"simulated": rows}, indent=1, ensure_ascii=False) + "\n")
+    if options.docs:
+        path = options.docs / "scale.md"
+        before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+        path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        draw(rows).savefig(options.docs / "images" / "scale.png", dpi=160)
+    print(f"\nwritten: {options.out}")
+
+
+if __name__ == "__main__":
+    main()
