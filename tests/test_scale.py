@@ -26,6 +26,7 @@ from tests.test_cli import command
 
 PLACES = {"one": worlds.paper(1), "three": worlds.random(2, 3, 0)}
 POLICIES = {"LARL": larl.LARL(2), "UCB": larl.UCB()}
+TWINS = POLICIES | {"UCB again": larl.UCB()}  # one key, two names
 LONG = """
 horizon = 400
 trials = 800
@@ -85,8 +86,8 @@ def where(request):
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("block", [None, 7])
 def test_the_same_bytes_everywhere(where, keep, stored, block, tmp_path):
-    serial = study(keep=keep).run(threads=1)
-    result = study(keep=keep).run(**where, block=block, store=tmp_path / "store" if stored else None)
+    serial = study(keep=keep, policies=TWINS).run(threads=1)
+    result = study(keep=keep, policies=TWINS).run(**where, block=block, store=tmp_path / "store" if stored else None)
     assert content(result, tmp_path) == content(serial, tmp_path)
 
 
@@ -164,6 +165,26 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, tmp_path):
         until(lambda: len(client.run(os.getpid)) == 2)
         assert set(client.run(os.getpid).values()) != set(pids.values())
     assert content(found[0], tmp_path) == content(long.run(threads=1), tmp_path)
+
+
+def test_a_scheduler_that_dies_is_said_and_the_store_goes_on(tmp_path):
+    long = study(horizon=400, trials=1500, policies={"LARL": larl.LARL(10)}, keep="summary")
+    found: list[BaseException] = []
+
+    def run(address: str) -> None:
+        try:
+            long.run(cluster=address, store=tmp_path / "store", block=50)
+        except OSError as error:
+            found.append(error)
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), small_cluster() as cluster:
+        thread = threading.Thread(target=run, args=(cluster.scheduler_address,))
+        thread.start()
+        until(lambda: len(list((tmp_path / "store").glob("blocks/*.npz"))) > 2)
+        cluster.close()
+        thread.join(60)
+    assert "scheduler was lost" in str(found[0])
+    assert content(long.run(store=tmp_path / "store", block=50), tmp_path) == content(long.run(), tmp_path)
 
 
 def test_a_worker_out_of_memory_costs_one_block(tmp_path):

@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -225,6 +226,8 @@ def outcome(future: Any) -> Played | Exception:
         played: Played = future.result()
     except Exception as error:  # whatever a policy, a full memory or a lost worker raises
         return error
+    except CancelledError:  # Dask's are no Exceptions
+        return ConnectionError("its scheduler was lost")
     return played
 
 

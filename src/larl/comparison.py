@@ -119,10 +119,8 @@ class _Everything:
             values[(*cell, slice(block.first, block.stop))] = arrays[name]
 
     def variables(self) -> tuple[Variables, Any]:
-        axes = ("world", "policy", "trial", "time")
-        return {name: (axes, values) for name, values in self._whole._asdict().items()}, np.arange(
-            self._whole.arm.shape[3]
-        )
+        axes, horizon = ("world", "policy", "trial", "time"), self._whole.arm.shape[3]
+        return {name: (axes, values) for name, values in self._whole._asdict().items()}, np.arange(horizon)
 
 
 class _Summary:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -136,23 +137,34 @@ class Cluster:
 
     def room(self) -> int:
         if time.monotonic() > self._looked + LOOK_AGAIN:  # workers come and go
-            self._cores, self._looked = sum(self._client.nthreads().values()), time.monotonic()
+            with _answering():
+                self._cores, self._looked = sum(self._client.nthreads().values()), time.monotonic()
         return AHEAD * max(2, self._cores)
 
     def submit(self, blocks: list[Block]) -> list[Any]:
         token = self._store.token if self._store else "here"
         codes = [code_of(block.policy, block.world) for block in blocks]
         keys = [f"larl-{block.key()}-{token}" for block in blocks]
-        futures: list[Any] = self._client.map(play_there, blocks, [self._store] * len(blocks), codes, key=keys)
-        return futures
+        with _answering():
+            return list(self._client.map(play_there, blocks, [self._store] * len(blocks), codes, key=keys))
 
     def collect(self, futures: list[Any]) -> list[Played | Exception]:
         if all(future.status == "finished" for future in futures):
             try:
                 return list(self._client.gather(futures))  # one request for all of them
-            except Exception:  # a worker died just now: one by one shows which blocks are lost
+            except (Exception, CancelledError):  # someone died just now: one by one shows which blocks are lost
                 pass
         return [outcome(future) for future in futures]
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """One line for what Dask raises when its scheduler is gone."""
+    try:
+        yield
+    except (OSError, RuntimeError, CancelledError) as error:
+        text = "the Dask scheduler was lost; what is in the store is kept, and the same command goes on from there"
+        raise ConnectionError(f"{text} ({error})") from error
 
 
 @contextmanager

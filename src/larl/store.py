@@ -1,7 +1,7 @@
 """Blocks kept in a folder: one file a block, whole or absent, and a manifest that says what they are blocks of.
 
 FOLDER/manifest.json      the study, the code that plays it, a token
-FOLDER/blocks/KEY.npz     a block's arrays (numpy's own format), and `about`: its key, names and checksum
+FOLDER/blocks/KEY.npz     a block's arrays (numpy's own format), and `about`: its key, checksum and settings
 
 A file's name is a digest of all that its bytes depend on. So two runs into one folder write the same bytes to the same
 names, and a run that was killed leaves nothing that another has to clean up.
@@ -58,7 +58,7 @@ class Store:
 
     def put(self, block: Block, arrays: Arrays) -> Path:
         """Keep a block."""
-        about = {"key": block.key(), "block": block.label, "sha256": _checksum(block.key(), arrays)}
+        about = {"key": block.key(), "sha256": _checksum(block.key(), arrays)} | block.about()
         members: dict[str, Any] = {"about": np.array(json.dumps(about, ensure_ascii=False))} | arrays
         return write_whole(self.path(block), lambda draft: np.savez(draft, **members))
 
