@@ -24,7 +24,8 @@ from tests.moody import Hungry, Moody
 from tests.test_blocks import BLOCK
 from tests.test_cli import command
 
-PLACES = {"one": worlds.paper(1), "three": worlds.random(2, 3, 0)}
+ONE = {"one": worlds.paper(1)}
+PLACES = ONE | {"three": worlds.random(2, 3, 0)}
 POLICIES = {"LARL": larl.LARL(2), "UCB": larl.UCB()}
 TWINS = POLICIES | {"UCB again": larl.UCB()}  # one key, two names
 LONG = """
@@ -149,7 +150,7 @@ def test_failures_without_a_store_say_that_nothing_was_kept(tmp_path):
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(cluster, tmp_path):
-    long = study(horizon=400, trials=400, policies={"LARL": larl.LARL(10), "UCB": larl.UCB()}, keep="summary")
+    long = study(worlds=ONE, horizon=400, trials=800, keep="summary")
     found: list[larl.Result] = []
     run = threading.Thread(
         target=lambda: found.append(long.run(cluster=cluster.scheduler_address, store=tmp_path / "store", block=10))
@@ -168,7 +169,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, tmp_path):
 
 
 def test_a_scheduler_that_dies_is_said_and_the_store_goes_on(tmp_path):
-    long = study(horizon=400, trials=1500, policies={"LARL": larl.LARL(10)}, keep="summary")
+    long = study(worlds=ONE, horizon=400, trials=1500, policies={"LARL": larl.LARL(5)}, keep="summary")
     found: list[BaseException] = []
 
     def run(address: str) -> None:
@@ -190,7 +191,7 @@ def test_a_scheduler_that_dies_is_said_and_the_store_goes_on(tmp_path):
 def test_a_worker_out_of_memory_costs_one_block(tmp_path):
     (tmp_path / "hunger").touch()
     hungry = study(
-        worlds={"one": PLACES["one"]},
+        worlds=ONE,
         trials=8,
         policies={"UCB": larl.UCB(), "hungry": Hungry(str(tmp_path / "hunger"))},
     )
