@@ -176,8 +176,8 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
     serial, two, kept = found["one_thread_s"], found["workers"]["2"], found["bytes"]
     lines = [
         f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
-        "It was shared with other work while this ran, on the very cores that are measured: two threads show how much of",
-        "two cores there was to have. Each is the best of three.",
+        "It was shared with other work while this ran, on the very cores that are measured: two threads show how much",
+        "of two cores there was to have. Each is the best of three.",
         "",
         f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
         "",
@@ -218,7 +218,7 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
     lines += [
         "",
         f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) at the mean of",
-        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. On 1,000 cores, simulated,",
+        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. Simulated on 1,000 cores,",
         "with a store that the workers see:",
         "",
         "| steps a block | blocks | c/o, cores that one scheduler feeds | minutes | efficiency |",

@@ -168,13 +168,13 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, tmp_path):
     assert content(found[0], tmp_path) == content(long.run(threads=1), tmp_path)
 
 
-def test_a_scheduler_that_dies_is_said_and_the_store_goes_on(tmp_path):
-    long = study(worlds=ONE, horizon=400, trials=1500, policies={"LARL": larl.LARL(5)}, keep="summary")
-    found: list[BaseException] = []
+def test_a_scheduler_that_dies_is_said(tmp_path):
+    endless = study(worlds=ONE, horizon=400, trials=40_000, policies={"LARL": larl.LARL(5)}, keep="summary")
+    found: list[OSError] = []
 
     def run(address: str) -> None:
         try:
-            long.run(cluster=address, store=tmp_path / "store", block=50)
+            endless.run(cluster=address, store=tmp_path / "store", block=50)
         except OSError as error:
             found.append(error)
 
@@ -185,7 +185,8 @@ def test_a_scheduler_that_dies_is_said_and_the_store_goes_on(tmp_path):
         cluster.close()
         thread.join(60)
     assert "scheduler was lost" in str(found[0])
-    assert content(long.run(store=tmp_path / "store", block=50), tmp_path) == content(long.run(), tmp_path)
+    assert "what is in the store is kept" in str(found[0])
+    assert 2 < len(files(tmp_path / "store")) < 800
 
 
 def test_a_worker_out_of_memory_costs_one_block(tmp_path):
