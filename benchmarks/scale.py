@@ -218,8 +218,8 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
     lines += [
         "",
         f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) at the mean of",
-        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. Simulated on 1,000 cores,",
-        "with a store that the workers see:",
+        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. Simulated on 1,000",
+        "cores, with a store that the workers see:",
         "",
         "| steps a block | blocks | c/o, cores that one scheduler feeds | minutes | efficiency |",
         "| --- | --- | --- | --- | --- |",

@@ -168,7 +168,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, tmp_path):
     assert content(found[0], tmp_path) == content(long.run(threads=1), tmp_path)
 
 
-def test_a_scheduler_that_dies_is_said(tmp_path):
+def test_a_scheduler_that_dies_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(scale, "CONNECT", 2.0)
     endless = study(worlds=ONE, horizon=400, trials=40_000, policies={"LARL": larl.LARL(5)}, keep="summary")
     found: list[OSError] = []
 
@@ -178,7 +179,7 @@ def test_a_scheduler_that_dies_is_said(tmp_path):
         except OSError as error:
             found.append(error)
 
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), small_cluster() as cluster:
+    with small_cluster() as cluster:
         thread = threading.Thread(target=run, args=(cluster.scheduler_address,))
         thread.start()
         until(lambda: len(list((tmp_path / "store").glob("blocks/*.npz"))) > 2)
