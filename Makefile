@@ -34,6 +34,7 @@ check: $(VENV)/dev
 bench: $(VENV)/bench
 	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/scale.py
 
 clean:
 	rm -rf $(VENV) results

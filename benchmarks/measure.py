@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 import larl
-from larl import engine
+from larl.blocks import cut, default_threads, on_threads, quick_size
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
 Works = Mapping[str, Callable[[], object]]
@@ -44,9 +44,14 @@ def play(
     spec: larl.policies.Policy, world: larl.world.World, steps: int, trials: int, threads: int
 ) -> Callable[[], None]:
     """A call that plays so many trials."""
-    job, shape = engine.Job(world, spec, steps, trials, 0, threads), (trials, steps)
-    trace = engine.Trace(np.empty(shape), np.empty(shape, np.int16), np.empty(shape))
-    return lambda: engine.play(job, trace, lambda _: None)
+    size = quick_size(steps, trials, threads)
+
+    def work() -> None:
+        for _, played in on_threads(cut({"": world}, {"": spec}, steps, trials, 0, "all", size), threads):
+            if isinstance(played, Exception):
+                raise played
+
+    return work
 
 
 def state_bytes(state: object) -> int:
@@ -65,7 +70,7 @@ def save(name: str, found: dict[str, Any]) -> None:
     """Keep what was found as JSON, with the circumstances."""
     about = {
         "larl": larl.__version__, "numba": numba.__version__, "numpy": np.__version__,
-        "python": platform.python_version(), "machine": platform.machine(), "cores": engine.default_threads(),
+        "python": platform.python_version(), "machine": platform.machine(), "cores": default_threads(),
         "load": [round(each, 1) for each in os.getloadavg()],
     }  # fmt: skip
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ s = 1
 [policies.UCB]
 policy = "UCB"
 """
-FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "wins.png", "wins.svg"]
+FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "units.csv", "units.tex", "wins.png", "wins.svg"]
 
 
 def command(*words: object) -> list[str]:
@@ -71,6 +71,49 @@ def test_summary_studies_work_too(study, tmp_path):
     done = run("compare", study, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def test_a_grid_a_store_and_a_heat_map(study, tmp_path):
+    study.write_text(STUDY.replace("s = 1", "grid = {s = [0, 1], alpha = [0.5, 1.0]}"))
+    words = ("compare", study, "--out", tmp_path / "out", "--store", tmp_path / "store", "--heatmap", "s,alpha")
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FILES, "heatmap.png", "heatmap.svg"])
+    assert "LARL s=0 alpha=0.5" in done.stdout
+    assert "reward: 25%" in done.stdout
+    study.write_text(study.read_text().replace("trials = 5", "trials = 6"))
+    again = run(*words)
+    assert again.returncode == 2
+    assert "study.trials = 6" in again.stderr
+    assert "5, with which this store was begun" in again.stderr
+    assert len(again.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("axes", ["s", "s,ridge", "s,s", "s,alpha,ridge"])
+def test_an_impossible_heat_map_is_refused_before_anything_runs(study, tmp_path, axes):
+    study.write_text(STUDY.replace("s = 1", "grid = {s = [0, 1], alpha = [0.5, 1.0]}"))
+    done = run("compare", study, "--out", tmp_path / "out", "--heatmap", axes)
+    assert done.returncode == 2
+    assert "s, alpha" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_blocks_that_fail_are_named_with_exit_code_3(study, tmp_path):
+    study.write_text(STUDY.replace('policy = "UCB"', f'policy = "Moody"\nfile = "{tmp_path / "mood"}"'))
+    (tmp_path / "mood").write_text("bad")
+    known = "from larl.policies import REGISTRY; from tests.moody import Moody; REGISTRY['Moody'] = Moody;"
+    words = ["compare", str(study), "--out", str(tmp_path / "out"), "--store", str(tmp_path / "store")]
+    code = [sys.executable, "-c", known + "from larl.cli import main; main()", *words]
+    for expected in (3, 0):
+        done = subprocess.run(
+            code, capture_output=True, text=True, check=False, timeout=300, cwd=Path(__file__).parents[1]
+        )
+        assert done.returncode == expected, done.stderr
+        if expected:
+            assert "world 'drift', policy 'UCB', trials " in done.stderr
+            assert ": ArithmeticError: not today" in done.stderr
+            assert "only what failed" in done.stderr
+            assert "Traceback" not in done.stderr
 
 
 def test_paper_in_brief(tmp_path):

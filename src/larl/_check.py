@@ -170,6 +170,6 @@ def known_fields(kind: Any, values: Mapping[str, Any], owner: str) -> dict[str, 
         if name not in known:
             raise InvalidValue(owner, name, value, f"only the fields {', '.join(known) or '(none)'}")
     for name, item in known.items():
-        if name not in values and item.default is MISSING:
+        if name not in values and item.default is MISSING and item.default_factory is MISSING:
             raise InvalidValue(owner, name, None, f"a value: {kind.__name__} has no default for {name}")
     return dict(values)

@@ -1,4 +1,8 @@
-"""The command line. Exit codes: 0 done, 1 a file could not be written, 2 the request was refused, 130 stopped."""
+"""The command line.
+
+Exit codes: 0 done, 1 a file could not be written, 2 the request was refused, 3 some blocks of a study failed (each is
+named; the others are done), 130 stopped.
+"""
 
 import sys
 from collections.abc import Callable
@@ -12,6 +16,9 @@ from larl import __version__
 from larl._check import InvalidValue
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
     from larl.result import Result
 
 app = typer.Typer(
@@ -37,6 +44,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code, line = 1, f"error: {error}"
         except MemoryError as error:
             code, line = 1, f"error: not enough memory ({error}); fewer trials, or keep = 'summary', need less"
+        except RuntimeError as error:
+            from larl.scale import BlocksFailed
+
+            if not isinstance(error, BlocksFailed):
+                raise
+            code, line = 3, f"error: {error}"
         except KeyboardInterrupt:
             code, line = 130, "stopped; nothing was left half-written"
         else:
@@ -116,13 +129,28 @@ def compare(
     study: Annotated[Path, typer.Argument(help="A TOML file; examples/study.toml shows every key.")],
     out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results"),
     threads: Threads = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786, or local:N for N processes here.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Keep finished blocks here; the same command runs only what is missing.")
+    ] = None,
+    block: Annotated[int | None, typer.Option(min=1, help="Trials of a block.", show_default="by the study")] = None,
+    heatmap: Annotated[
+        str | None, typer.Option(help="Two hyper-parameters of a grid, as s,alpha: regret over them as a figure.")
+    ] = None,
 ) -> None:
-    """Compare the policies of a study in its worlds."""
+    """Compare the policies of a study in its worlds.
+
+    Where it runs, and how often it was stopped, changes no byte of the result.
+    """
     from larl.study import read_study
+    from larl.testbed import check_axes
 
     wanted = read_study(study)
+    axes = check_axes(heatmap, wanted.candidates) if heatmap else None
     out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
-    _write(wanted.run(threads=threads, progress=True), out)
+    _write(wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block), out, axes)
 
 
 @app.command()
@@ -156,20 +184,51 @@ def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", sho
     warm(names or ())
 
 
-def _write(result: "Result", out: Path) -> None:
-    """Figures, data and table into a folder; the table on the screen too."""
+def _write(result: "Result", out: Path, axes: tuple[str, str] | None = None) -> None:
+    """Figures, data and tables into a folder; the tables on the screen too."""
+    from larl import plots, testbed
     from larl._files import write_whole
 
-    figures = {"regret": result.plot_regret(), "wins": result.plot_wins()}
-    written = [result.save(out / "result.nc"), write_whole(out / "summary.csv", result.summary().to_csv)]
+    shown = testbed.leading(result)
+    figures = {"regret": shown.plot_regret(), "wins": shown.plot_wins()}
+    if axes:
+        figures["heatmap"] = plots.plot_heat(testbed.heat(result, *axes))
+    table = testbed.units(result)
+    written = [
+        result.save(out / "result.nc"),
+        write_whole(out / "summary.csv", result.summary().to_csv),
+        write_whole(out / "units.csv", partial(table.to_csv, index=False)),
+        write_whole(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
+    ]
     for name, figure in figures.items():
         written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
     _show(result)
+    _show_units(table)
     print("\nwritten: " + ", ".join(str(path) for path in written))
 
 
+def _show_units(units: "pd.DataFrame") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    wanted = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
+    columns = [(measure, part) for measure, part in wanted if measure in set(units["measure"])]
+    words = {"mean": "mean", "p25": "25%", "p75": "75%"}
+    table = Table("policy", *(f"{measure}: {words[part]}" for measure, part in columns), box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for world, rows in units.groupby("world", sort=False):
+        if world:
+            table.add_row(Text(str(world), style="bold"))
+        for name, each in rows.groupby("policy", sort=False):
+            value = each.set_index("measure")[["mean", "mean_se", "p25", "p25_se", "p75", "p75_se"]].to_dict("index")
+            cells = [f"{value[m][part]:.1f} ± {value[m][f'{part}_se']:.1f}" for m, part in columns]
+            table.add_row(Text(f"  {name}"), *cells)
+    print("\nover units (a trial is a unit): mean and percentiles of the totals, ± their standard errors\n")
+    _console().print(table)
+
+
 def _show(result: "Result") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -187,7 +246,13 @@ def _show(result: "Result") -> None:
                 Text(f"  {name}"), f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins
             )
     print(f"total regret over {result.data.sizes['trial']:,} trials; wins: share of duels won against the others\n")
-    Console(width=None if sys.stdout.isatty() else 100).print(table)
+    _console().print(table)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 140)
 
 
 def main() -> None:

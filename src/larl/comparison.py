@@ -1,15 +1,16 @@
 """Policies × worlds → Result."""
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from larl._check import InvalidValue, one_of, optional, whole
 from larl._moments import LEVELS, fold, moments_init, quantiles, variance
 from larl._progress import Progress
-from larl.engine import Job, Trace, cumulative, default_threads, play
+from larl.blocks import Arrays, Block, Source, cut, default_threads, on_threads, quick_size, times
+from larl.engine import Trace
 from larl.policies import Policy
 from larl.world import World
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from larl.result import Result
 
 Variables = dict[str, tuple[tuple[str, ...], Any]]
-POINTS = 500  # times at which keep="summary" looks, at most
 SEED_MAX = 2**63 - 1
 MOST_ARMS = 2**15 - 1  # arms are kept as 16-bit numbers
 MOST = 2**40  # steps or trials: a typing error, not a study
@@ -34,6 +34,7 @@ def compare(
     threads: int | None = None,
     block: int | None = None,
     progress: "bool | Progress | None" = None,
+    source: Source | None = None,
 ) -> "Result":
     """Play every policy in every world on the same luck and record its regret.
 
@@ -41,6 +42,7 @@ def compare(
     mean, variance and quantiles of cumulative regret, in memory that does not grow with the horizon. `threads` (all
     cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else. `progress`:
     a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons share.
+    `source` says who plays the blocks; threads of this process unless given.
     """
     worlds = dict(world) if isinstance(world, Mapping) else {"world": world}
     horizon, trials = whole(1, MOST)("compare", "horizon", horizon), whole(1, MOST)("compare", "trials", trials)
@@ -49,23 +51,40 @@ def compare(
     block = optional(whole(1))("compare", "block", block)
     _check_names("policies", policies, Policy, "a larl policy, such as larl.LARL(s=5)")
     _check_names("world", worlds, World, "a larl.LatentAR or another world")
-    jobs = [
-        [Job(place, spec, horizon, trials, seed, threads, block) for spec in policies.values()]
-        for place in worlds.values()
-    ]
+    check_built(policies, worlds, horizon)
+    size = block or quick_size(horizon, trials, threads)
+    blocks = cut(worlds, policies, horizon, trials, seed, keep, size)
+    keeper: _Keeper = (_Everything if keep == "all" else _Summary)((len(worlds), len(policies)), trials, horizon)
+    cells = {(place, name): (i, j) for i, place in enumerate(worlds) for j, name in enumerate(policies)}
+    count = len(cells) * -(-trials // size)
+    with Progress.given(progress, len(cells) * trials * horizon, count) as bar:
+        for each, arrays in (source or _from_threads(threads))(blocks, bar):
+            keeper.take(cells[each.place, each.name], each, arrays)
+    variables, at = keeper.variables()
+    return _labelled(variables, at, policies, world, {"seed": str(seed), "keep": keep})
+
+
+def check_built(policies: Mapping[str, Policy], worlds: Mapping[str, World], horizon: int) -> None:
+    """Refuse what cannot be built, before anything runs."""
     for name, place in worlds.items():
         if place.arms > MOST_ARMS:
             raise InvalidValue("compare", f"arms of world {name!r}", place.arms, f"at most {MOST_ARMS:,} arms")
-    for job in (job for row in jobs for job in row):
-        job.state()  # what cannot be built is refused before anything runs
-    labels = [[f"{place} · {name}" if len(worlds) > 1 else name for name in policies] for place in worlds]
-    keeper = _keep_all if keep == "all" else _keep_summary
-    if isinstance(progress, Progress):
-        variables, times = keeper(jobs, labels, progress)
-    else:
-        with Progress(len(worlds) * len(policies) * trials * horizon, progress) as bar:
-            variables, times = keeper(jobs, labels, bar)
-    return _labelled(variables, times, policies, world, {"seed": str(seed), "keep": keep})
+        for policy in policies.values():
+            policy.init(place.arms, horizon=horizon, world=place)
+
+
+def _from_threads(threads: int) -> Source:
+    """Blocks played here; the first that fails ends it."""
+
+    def source(blocks: Iterator[Block], bar: Progress) -> Iterator[tuple[Block, Arrays]]:
+        for block, played in on_threads(blocks, threads, wait=bar.tick):
+            if isinstance(played, Exception):
+                played.add_note(f"while playing {block.label}")
+                raise played
+            bar.played(block, played)
+            yield block, played.arrays or {}
+
+    return source
 
 
 def _check_names(field: str, given: object, kind: type, accepted: str) -> None:
@@ -78,39 +97,58 @@ def _check_names(field: str, given: object, kind: type, accepted: str) -> None:
             raise InvalidValue("compare", f"{field}[{name!r}]", value, accepted)
 
 
-def _keep_all(jobs: list[list[Job]], labels: list[list[str]], bar: Progress) -> tuple[Variables, Any]:
+class _Keeper(Protocol):
+    """What is kept of a comparison, one block after another."""
+
+    def take(self, cell: tuple[int, int], block: Block, arrays: Arrays) -> None:
+        """One more block of a cell (world, policy)."""
+
+    def variables(self) -> tuple[Variables, Any]:
+        """What was kept, and at which times."""
+
+
+class _Everything:
     """Regret, arm and reward of every step."""
-    some = jobs[0][0]
-    shape, axes = (len(jobs), len(jobs[0]), some.trials, some.horizon), ("world", "policy", "trial", "time")
-    whole = Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape))
-    for i, j in np.ndindex(shape[:2]):
-        bar.begin(labels[i][j])
-        part = Trace(whole.regret[i, j], whole.arm[i, j], whole.reward[i, j])
-        play(jobs[i][j], part, lambda trials: bar.advance(trials * some.horizon))
-    return {name: (axes, values) for name, values in whole._asdict().items()}, np.arange(some.horizon)
+
+    def __init__(self, cells: tuple[int, int], trials: int, horizon: int) -> None:
+        shape = (*cells, trials, horizon)
+        self._whole = Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape))
+
+    def take(self, cell: tuple[int, int], block: Block, arrays: Arrays) -> None:
+        for name, values in self._whole._asdict().items():
+            values[(*cell, slice(block.first, block.stop))] = arrays[name]
+
+    def variables(self) -> tuple[Variables, Any]:
+        axes, horizon = ("world", "policy", "trial", "time"), self._whole.arm.shape[3]
+        return {name: (axes, values) for name, values in self._whole._asdict().items()}, np.arange(horizon)
 
 
-def _keep_summary(jobs: list[list[Job]], labels: list[list[str]], bar: Progress) -> tuple[Variables, Any]:
+class _Summary:
     """Each trial's total; mean, variance and quantiles of cumulative regret at no more than POINTS times."""
-    some, lead, axes = jobs[0][0], (len(jobs), len(jobs[0])), ("world", "policy")
-    times = np.unique(np.linspace(0, some.horizon - 1, min(some.horizon, POINTS)).round().astype(np.int64))
-    total, mean, spread = (np.empty((*lead, size)) for size in (some.trials, times.size, times.size))
-    levels = np.empty((*lead, len(LEVELS), times.size))
-    for i, j in np.ndindex(lead):
-        bar.begin(labels[i][j])
-        moments, first = moments_init(times.size), 0
-        for sums in cumulative(jobs[i][j], times):
-            fold(moments, sums)
-            total[i, j, first : first + len(sums)] = sums[:, -1]
-            first += len(sums)
-            bar.advance(len(sums) * some.horizon)
-        mean[i, j], spread[i, j], levels[i, j] = moments.mean, variance(moments), quantiles(moments)
-    return {
-        "total": ((*axes, "trial"), total),
-        "mean": ((*axes, "time"), mean),
-        "variance": ((*axes, "time"), spread),
-        "quantile": ((*axes, "level", "time"), levels),
-    }, times
+
+    def __init__(self, cells: tuple[int, int], trials: int, horizon: int) -> None:
+        self._times, self._trials, self._moments = times(horizon), trials, moments_init(0)
+        size = self._times.size
+        self._total, self._mean, self._spread = (np.empty((*cells, n)) for n in (trials, size, size))
+        self._levels = np.empty((*cells, len(LEVELS), size))
+
+    def take(self, cell: tuple[int, int], block: Block, arrays: Arrays) -> None:
+        if block.first == 0:
+            self._moments = moments_init(self._times.size)
+        fold(self._moments, arrays["sums"])
+        self._total[(*cell, slice(block.first, block.stop))] = arrays["sums"][:, -1]
+        if block.stop == self._trials:
+            self._mean[cell], self._spread[cell] = self._moments.mean, variance(self._moments)
+            self._levels[cell] = quantiles(self._moments)
+
+    def variables(self) -> tuple[Variables, Any]:
+        axes = ("world", "policy")
+        return {
+            "total": ((*axes, "trial"), self._total),
+            "mean": ((*axes, "time"), self._mean),
+            "variance": ((*axes, "time"), self._spread),
+            "quantile": ((*axes, "level", "time"), self._levels),
+        }, self._times
 
 
 def _labelled(

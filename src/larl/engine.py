@@ -5,11 +5,7 @@ by (seed, trial), and every trial starts from a fresh State. So results depend n
 how trials are cut into blocks, nor on which other policies run.
 """
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,13 +14,10 @@ from numpy.typing import NDArray
 from larl._compile import INNER, copy_fields, entry
 from larl._latent import advance, begin, react
 from larl._words import POLICY, WORLD, stream, word
-from larl.policies._contract import Policy, act, reveal, update
-from larl.world import World
+from larl.policies._contract import act, reveal, update
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int16]
-T = TypeVar("T")
-STEPS_A_BLOCK = 20_000  # some hundredths of a second: short enough to report progress and to stop
 
 
 class Trace(NamedTuple):
@@ -56,7 +49,7 @@ def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Tr
 
 
 @entry
-def _play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> None:
+def play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> None:
     """Trials first, first + 1, …: one a row of the trace."""
     for row in range(trace.regret.shape[0]):
         latent, state = copy_fields(world), copy_fields(policy)
@@ -65,7 +58,7 @@ def _play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> N
 
 
 @entry
-def _play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
+def play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
     """Trials first, first + 1, …: into row i, the regret of steps 0 … times[j] of trial first + i, for every j."""
     longest, before = 0, -1
     for j in range(times.size):
@@ -82,72 +75,3 @@ def _play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
-
-
-class Job(NamedTuple):
-    """One policy in one world."""
-
-    world: World
-    policy: Policy
-    horizon: int
-    trials: int
-    seed: int
-    threads: int
-    block: int | None = None  # trials a thread takes at a time
-
-    def state(self) -> Any:
-        """The policy's State before a trial."""
-        return self.policy.init(self.world.arms, horizon=self.horizon, world=self.world)
-
-    def blocks(self) -> Iterator[range]:
-        """The trials, cut into blocks."""
-        even = -(-self.trials // (4 * self.threads))
-        size = self.block or max(1, min(STEPS_A_BLOCK // self.horizon, even))
-        for first in range(0, self.trials, size):
-            yield range(first, min(first + size, self.trials))
-
-
-def default_threads() -> int:
-    """As many threads as this process may use cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def in_order(work: Callable[[range], T], job: Job) -> Iterator[tuple[range, T]]:
-    """work(block) for every block of a job, on its threads; results come in order, few of them waiting at a time."""
-    pool = ThreadPoolExecutor(job.threads, thread_name_prefix="larl")
-    pending: deque[tuple[range, Future[T]]] = deque()
-    try:
-        for block in job.blocks():
-            pending.append((block, pool.submit(work, block)))
-            if len(pending) > 2 * job.threads:
-                done, future = pending.popleft()
-                yield done, future.result()
-        for done, future in pending:
-            yield done, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def play(job: Job, trace: Trace, report: Callable[[int], None]) -> None:
-    """Every step of every trial, into `trace`. `report` is told how many more trials are done."""
-    latent, state = job.world.latent(), job.state()
-
-    def work(block: range) -> None:
-        rows = slice(block.start, block.stop)
-        _play_all(latent, state, job.seed, block.start, Trace(trace.regret[rows], trace.arm[rows], trace.reward[rows]))
-
-    for block, _ in in_order(work, job):
-        report(len(block))
-
-
-def cumulative(job: Job, times: NDArray[np.int64]) -> Iterator[Floats]:
-    """Blocks, in order, of regret summed up to each of `times`: shape (trials of the block, times)."""
-    latent, state = job.world.latent(), job.state()
-
-    def work(block: range) -> Floats:
-        sums = np.empty((len(block), times.size))
-        _play_sums(latent, state, job.seed, block.start, times, sums)
-        return sums
-
-    for _, sums in in_order(work, job):
-        yield sums

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from larl._check import one_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from larl.result import Result
@@ -35,7 +37,8 @@ def plot_regret(
     """
     band = one_of("sd", "quartiles", "se", "none")("plot_regret", "band", band)
     panels = result.worlds or [""]
-    size = (width or 3.4, 2.1 * len(panels) + 1.2) if column else (width or 2.2 + 2.9 * len(panels), 3.4)
+    tall = max(3.4, 0.3 + 0.17 * len(result.policies))  # as high as its legend
+    size = (width or 3.4, 2.1 * len(panels) + 1.2) if column else (width or 2.2 + 2.9 * len(panels), tall)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(*((len(panels), 1) if column else (1, len(panels))), squeeze=False).ravel()
     curves = result.curves(skip).merge(result.quartiles(skip)) if band == "quartiles" else result.curves(skip)
@@ -103,7 +106,8 @@ def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = No
     side = 1.1 + 0.62 * len(names)
     across = len(panels) if len(names) <= 5 else 1  # many policies need the width of the page: panels one below another
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(width or side * across + 0.6, side * down + 0.2), layout="constrained")
+    margin = max(0.0, 0.055 * max(map(len, names)) - 0.8)  # what a long name needs beyond the usual
+    figure = Figure(figsize=(width or side * across + 0.6 + margin, side * down + 0.2), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel()
     wins: Any = result.wins(skip)
     for axis, panel in zip(axes, panels, strict=True):
@@ -197,6 +201,45 @@ def plot_shares(rows: Sequence[str], columns: Sequence[str], shares: Any) -> Fig
     axis.set_yticks(range(len(rows)), rows, fontsize=8)
     axis.set_title("regret as a share of random's", fontsize=9)
     return figure
+
+
+def plot_heat(squares: "Mapping[tuple[str, str], pd.DataFrame]") -> Figure:
+    """Mean total regret over two hyper-parameters: (grid, world) → square, a row of panels for each grid.
+
+    Each panel has its own scale: darker is less regret. The least is framed.
+    """
+    titles, places = (list(dict.fromkeys(key[part] for key in squares)) for part in (0, 1))
+    down, across = (max(square.shape[axis] for square in squares.values()) for axis in (0, 1))
+    size = (0.9 + len(places) * max(0.9 + 0.62 * across, 2.2), 0.6 + len(titles) * (1.0 + 0.5 * down))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(titles), len(places), squeeze=False)
+    for i, title in enumerate(titles):
+        for j, place in enumerate(places):
+            _heat(axes[i, j], squares[title, place])
+            axes[i, j].set_title(_plain(" · ".join(part for part in (title, place) if part)), fontsize=9)
+            if j == 0:
+                axes[i, j].set_ylabel(_plain(str(squares[title, place].index.name)), fontsize=9)
+    text = "mean total regret over units and any further hyper-parameters; darker is less, the least of a panel framed"
+    figure.supxlabel(text if size[0] > 7 else text.replace("; ", "\n"), fontsize=8)
+    return figure
+
+
+def _heat(axis: "Axes", square: "pd.DataFrame") -> None:
+    values = square.to_numpy()
+    low, high = float(values.min()), float(values.max())
+    axis.imshow(values, cmap=colormaps["Blues_r"], vmin=low, vmax=high + 0.25 * (high - low) or None, aspect="auto")
+    for i, j in np.ndindex(values.shape):
+        dark = values[i, j] <= low + 0.55 * (high - low)
+        axis.text(
+            j, i, f"{values[i, j]:.1f}", ha="center", va="center", fontsize=7.5, color="white" if dark else "black"
+        )
+    i, j = np.unravel_index(values.argmin(), values.shape)
+    axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="#D55E00", linewidth=2.0, clip_on=False))
+    axis.set_xticks(range(values.shape[1]), [_plain(str(name)) for name in square.columns], fontsize=8)
+    axis.set_yticks(range(values.shape[0]), [_plain(str(name)) for name in square.index], fontsize=8)
+    axis.set_xlabel(_plain(str(square.columns.name)), fontsize=9)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
 
 
 def _tidy(axis: "Axes") -> None:

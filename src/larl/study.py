@@ -11,21 +11,45 @@ paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 
 [policies."LARL, s = 1"]
 policy = "LARL"             # any registered name, and the fields of its spec
 s = 1
+
+[policies.LARL]
+policy = "LARL"
+[policies.LARL.grid]        # candidates `LARL s=1 alpha=0.5`, `LARL s=1 alpha=1.0`, …: every combination
+s = [1, 5]
+alpha = [0.5, 1.0]
 """
 
+import json
+import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from larl import variants, worlds
-from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, whole
+from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, optional, whole
 from larl._progress import Progress
-from larl.comparison import MOST, SEED_MAX, compare
+from larl._toml import line_of, lines
+from larl.blocks import code_of, default_threads, task_size
+from larl.comparison import MOST, SEED_MAX, check_built, compare
 from larl.policies import Policy, from_dict
 from larl.result import Result
+from larl.scale import Scale
+from larl.store import Store
 from larl.world import World
+
+KEYS = ("worlds", "policies", "horizon", "trials", "seed", "keep")
+PART = re.compile(r"\[\d+\]|[^.\[\]]+")
+
+
+class Candidate(NamedTuple):
+    """A point of a grid: the policy that it was written under, and its hyper-parameters."""
+
+    grid: str
+    parameters: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,47 +62,142 @@ class Study:
     trials: int = checked(whole(1, MOST))
     seed: int = checked(whole(0, SEED_MAX), 0)
     keep: str = checked(one_of("all", "summary"), "all")
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)  # the policies that are points of a grid
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def run(self, *, threads: int | None = None, progress: bool | Progress | None = None) -> Result:
-        """Compare."""
-        return compare(
+    def run(
+        self, *, threads: int | None = None, progress: bool | Progress | None = None, cluster: str | None = None,
+        store: str | Path | None = None, block: int | None = None,
+    ) -> Result:  # fmt: skip
+        """Compare. Where it is played changes no byte of the result.
+
+        `cluster`: the address of a Dask scheduler, or "local:2" for 2 processes here. `store`: a folder that keeps
+        finished blocks, so that a run that was stopped goes on from there. `block`: trials of a block.
+        """
+        threads = optional(whole(1))("Study.run", "threads", threads) or default_threads()
+        block = optional(whole(1))("Study.run", "block", block)
+        if cluster or store:
+            block = block or task_size(self.horizon, self.trials)
+        kept = Store.open(Path(store), self.to_dict() | {"block": block}) if store else None
+        result = compare(
             self.policies, self.worlds, horizon=self.horizon, trials=self.trials, seed=self.seed, keep=self.keep,
-            threads=threads, progress=progress,
+            threads=threads, block=block, progress=progress, source=Scale(threads, cluster, kept),
         )  # fmt: skip
+        if self.candidates:
+            result.data.attrs["grid"] = json.dumps({name: one._asdict() for name, one in self.candidates.items()})
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that its result depends on, the code included, as JSON types."""
+        return {
+            "worlds": {name: world.to_dict() for name, world in self.worlds.items()},
+            "policies": {name: policy.to_dict() for name, policy in self.policies.items()},
+            "horizon": self.horizon, "trials": self.trials, "seed": self.seed, "keep": self.keep,
+            "code": code_of(*self.worlds.values(), *self.policies.values()),
+        }  # fmt: skip
 
 
 def read_study(path: str | Path) -> Study:
-    """The study in a TOML file, or a refusal that names the file, the table and the key."""
+    """The study in a TOML file, or a refusal that names the file, the line, the table and the key."""
     file = Path(path)
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue("study", "file", str(file), f"a readable TOML file ({error})") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(str(file), "TOML", str(error), "a file in TOML syntax") from error
-    given = known_fields(Study, values, str(file))
-    given["worlds"] = _tables(f"{file}: worlds", given["worlds"], _world)
-    given["policies"] = _tables(f"{file}: policies", given["policies"], from_dict)
-    return Study(**given)
+    return _study(values, _Places(str(file), lines(text)))
 
 
-def _tables(owner: str, given: object, read: Callable[[Mapping[str, Any], str], Any]) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidValue(owner, "table", given, "one or more tables, each under its name")
-    for name, values in given.items():
-        if not isinstance(values, Mapping):
-            raise InvalidValue(owner, name, values, "a table")
-    found = {}
-    for name, values in given.items():
+class _Places(NamedTuple):
+    """Where the tables and keys of a file are."""
+
+    file: str
+    found: dict[tuple[str, ...], int]
+
+    @contextmanager
+    def naming(self, *table: str) -> Iterator[None]:
+        """Refusals from within get their place."""
         try:
-            found[name] = read(values, f"{owner}.{name}")
+            yield
         except InvalidValue as error:
-            place = error.owner if error.owner.startswith(owner) else f"{owner}.{name}: {error.owner}"
-            raise InvalidValue(place, error.name, error.value, error.accepted) from error
-    return found
+            raise self.refusal(error, *table) from error
+
+    def refusal(self, error: InvalidValue, *table: str) -> InvalidValue:
+        """The same refusal, with the file, the line and the table."""
+        owner = ".".join(table)
+        ours = error.owner.startswith(owner)
+        inner = PART.findall(error.owner.removeprefix(owner)) if ours and table else []
+        line = self._line([*table, *inner], PART.findall(error.name), error.value is None)
+        words = [f"{self.file}:{line}", ".".join([*table, *inner]), "" if ours else error.owner]
+        return InvalidValue(": ".join(word for word in words if word), error.name, error.value, error.accepted)
+
+    def _line(self, table: list[str], name: list[str], absent: bool) -> int:
+        """Of the key, else of one so called further in, else of the table's only key, else of the table."""
+        below = [path for path in self.found if path[: len(table)] == tuple(table) and len(path) > len(table)]
+        further = [path for path in below if name and path[-1] == name[0]]
+        if (*table, *name[:1]) not in self.found and (further or (len(below) == 1 and not absent)):
+            return self.found[(further or below)[0]]
+        return line_of(self.found, [*table, *name])
+
+
+def _study(values: Mapping[str, Any], places: _Places) -> Study:
+    with places.naming():
+        for name in [name for name in values if name not in KEYS]:
+            raise InvalidValue("", name, values[name], f"only the keys {', '.join(KEYS)}")
+        given = known_fields(Study, values, "")
+    for section in ("worlds", "policies"):
+        with places.naming(section):
+            _check_tables(section, given[section])
+    found, policies, candidates = {}, {}, {}
+    for name, table in given["worlds"].items():
+        with places.naming("worlds", name):
+            found[name] = _world(table, f"worlds.{name}")
+    for name, table in given["policies"].items():
+        with places.naming("policies", name):
+            for point in _expanded(name, table):
+                title = _title(name, point)
+                if title in policies or (title != name and title in given["policies"]):
+                    raise InvalidValue(f"policies.{name}", "grid", title, "candidates of different names")
+                plain = {key: value for key, value in table.items() if key != "grid"}
+                policies[title] = from_dict(plain | point, f"policies.{name}")
+                if point:
+                    candidates[title] = Candidate(name, point)
+    with places.naming():
+        study = Study(**given | {"worlds": found, "policies": policies}, candidates=candidates)
+    for name, policy in policies.items():
+        with places.naming("policies", candidates[name].grid if name in candidates else name):
+            check_built({name: policy}, found, study.horizon)
+    return study
+
+
+def _check_tables(section: str, given: object) -> None:
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidValue(section, "table", given, "one or more tables, each under its name")
+    for name, table in given.items():
+        if not isinstance(table, Mapping):
+            raise InvalidValue(section, name, table, "a table")
+
+
+def _expanded(name: str, table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of a policy's grid; without a grid, one that sets nothing."""
+    grid = table.get("grid", {})
+    if not isinstance(grid, Mapping) or ("grid" in table and not grid):
+        raise InvalidValue(f"policies.{name}", "grid", grid, "a table with a list of values for each hyper-parameter")
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values or any(values.count(value) > 1 for value in values):
+            raise InvalidValue(f"policies.{name}.grid", key, values, "a list of one or more different values")
+        if key in table:
+            raise InvalidValue(f"policies.{name}", key, table[key], f"{key} either here or in the grid")
+    return [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
+
+
+def _title(name: str, point: Mapping[str, Any]) -> str:
+    """A candidate's name: `LARL s=1 alpha=0.5`."""
+    return " ".join([name, *(f"{key}={value}" for key, value in point.items())])
 
 
 def _world(values: Mapping[str, Any], owner: str) -> World:

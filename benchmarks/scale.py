@@ -1,0 +1,278 @@
+"""What more cores give: measured here with one and two workers, computed for a thousand; makes docs/scale.md.
+
+    python benchmarks/scale.py [--out results/bench/scale.json] [--docs docs] [--reuse]
+
+Measured: seconds of a block, overhead of a task, bytes of a block, time with one thread and with one and two worker
+processes; on the clock, and of processors alone, which other work on the machine disturbs less. Each is the least of
+several repetitions. Computed: the same study on up to 2,000 cores, by a small simulation of a scheduler that hands out
+one task after another.
+"""
+
+import argparse
+import heapq
+import json
+import os
+import pickle
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from matplotlib.figure import Figure
+
+import larl
+from larl import worlds
+from larl.blocks import cut, perform, task_size
+from larl.plots import COLOURS, STYLES
+from larl.scale import AHEAD, connected
+from larl.store import Store
+from larl.study import Study
+
+REPEATS = 3
+STUDY = Study(
+    {"k = 5": worlds.paper(5)}, {"LARL, s = 5": larl.LARL(5), "LARL, s = 10": larl.LARL(10)}, 1000, 2000, keep="summary"
+)
+TINY = Study({"k = 5": worlds.paper(5)}, {"UCB": larl.UCB()}, 10, 400, keep="summary")
+BIG_STEPS = 10**11  # of the study that is simulated: 100 candidates × 10 worlds × 100,000 units × 1,000 decisions
+CORES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+BLOCK_STEPS = (200_000, 2_000_000, 20_000_000)
+LINK = 125e6  # bytes a second that reach the one who started the study: 1 Gbit/s
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def best(work: Callable[[], object], repeats: int = REPEATS) -> dict[str, float]:
+    """The least of several calls: seconds on the clock, of processors in this process, and with its workers."""
+    times = []
+    for _ in range(repeats):
+        before = time.perf_counter(), time.process_time(), processors()
+        work()
+        after = time.perf_counter(), time.process_time(), processors()
+        times.append([late - early for early, late in zip(before, after, strict=True)])
+    clock, here, everywhere = np.min(times, axis=0).tolist()
+    return {"clock_s": clock, "here_s": here, "processors_s": everywhere}
+
+
+def processors() -> float:
+    """Processor seconds of this process and its children so far."""
+    this = psutil.Process()
+    return sum(sum(each.cpu_times()[:2]) for each in (this, *this.children(recursive=True)))
+
+
+def blocks(study: Study, keep: str = "summary") -> list[Any]:
+    size = task_size(study.horizon, study.trials)
+    return list(cut(study.worlds, study.policies, study.horizon, study.trials, study.seed, keep, size))
+
+
+def block_costs() -> dict[str, float]:
+    """Processor seconds of a block of each policy."""
+    firsts = {block.name: block for block in blocks(STUDY) if block.first == 0}
+    for block in firsts.values():
+        perform(block)
+    return {name: best(block.play, 7)["here_s"] for name, block in firsts.items()}
+
+
+def block_bytes() -> dict[str, dict[str, int]]:
+    """Bytes of a task, of its result and of its file, for each way of keeping."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.open(Path(folder), {})
+        for keep in ("summary", "all"):
+            block = blocks(STUDY, keep)[0]
+            played = perform(block)
+            assert played.arrays is not None
+            file = store.put(block, played.arrays)
+            found[keep] = {
+                "task": len(pickle.dumps(block)), "result": len(pickle.dumps(played)), "file": file.stat().st_size,
+                "stored result": len(pickle.dumps(played._replace(arrays=None))),
+            }  # fmt: skip
+    return found
+
+
+def with_workers(count: int) -> dict[str, Any]:
+    """Seconds of the study, and of a task that does next to nothing, with so many worker processes that run already."""
+    began = time.perf_counter()
+    with connected(f"local:{count}") as client:
+        started = time.perf_counter() - began
+        address = client.scheduler.address
+        began = time.perf_counter()
+        STUDY.run(cluster=address, progress=False)  # also loads the kernels
+        first = time.perf_counter() - began
+        TINY.run(cluster=address, progress=False, block=1)
+        took = best(lambda: STUDY.run(cluster=address, progress=False))
+        task = best(lambda: TINY.run(cluster=address, progress=False, block=1))
+
+        def stored() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                STUDY.run(cluster=address, progress=False, store=folder)
+
+        kept = best(stored)
+    per_task = {"clock_s": task["clock_s"] / TINY.trials, "here_s": task["here_s"] / TINY.trials}
+    return {"start_s": started, "first_s": first, "study": took, "stored": kept, "task": per_task}
+
+
+def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
+    """Seconds until the last result has arrived.
+
+    One who hands out tasks and takes results, `overhead` seconds for each block, one block at a time; `cores` that each
+    play one block at a time; `moved` seconds of the link for each result. At most AHEAD blocks a core are under way.
+    """
+    server = link = 0.0
+    free = [0.0] * cores
+    returning: list[float] = []  # when blocks that are under way will be done
+    for seconds in cost:
+        if len(returning) >= AHEAD * cores:
+            link = max(link, heapq.heappop(returning)) + moved
+            server = max(server, link)
+        server += overhead
+        done = max(server, heapq.heappop(free)) + seconds
+        heapq.heappush(free, done)
+        heapq.heappush(returning, done)
+    while returning:
+        link = max(link, heapq.heappop(returning)) + moved
+    return max(server, link)
+
+
+def curves(found: dict[str, Any]) -> list[dict[str, float]]:
+    """The simulated study: for each size of block and number of cores, seconds and efficiency."""
+    per_step = np.array(list(found["block_s"].values())) / found["block_steps"]
+    overhead, rows = found["workers"]["2"]["task"]["here_s"], []
+    for steps in BLOCK_STEPS:
+        count = BIG_STEPS // steps
+        cost = np.random.default_rng(0).choice(per_step, count) * steps
+        for cores in CORES:
+            took = simulate(cores, cost, overhead, found["bytes"]["summary"]["stored result"] / LINK)
+            ideal = float(cost.sum()) / cores
+            rows.append({"block_steps": steps, "cores": cores, "seconds": took, "efficiency": ideal / took})
+    return rows
+
+
+def draw(rows: list[dict[str, float]]) -> Figure:
+    figure = Figure(figsize=(7.6, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for place, steps in enumerate(BLOCK_STEPS):
+        mine = [row for row in rows if row["block_steps"] == steps]
+        cores = [row["cores"] for row in mine]
+        look = {"color": COLOURS[place], "linestyle": STYLES[place], "marker": ".", "label": f"{steps / 1e6:g} M steps"}
+        left.plot(cores, [row["seconds"] / 60 for row in mine], **look)
+        right.plot(cores, [100 * row["efficiency"] for row in mine], **look)
+    left.set(xscale="log", yscale="log", xlabel="cores", ylabel="minutes")
+    right.set(xscale="log", xlabel="cores", ylabel="efficiency, percent", ylim=(0, 104))
+    left.yaxis.set_major_formatter("{x:g}")
+    for axis in (left, right):
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.grid(alpha=0.25, linewidth=0.5)
+        axis.spines[["top", "right"]].set_visible(False)
+    right.legend(title="a block has", frameon=False, fontsize=8, title_fontsize=8)
+    return figure
+
+
+def measure() -> dict[str, Any]:
+    load, blocks_s = os.getloadavg()[0], block_costs()
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before the start",
+        "study_steps": sum(block.steps for block in blocks(STUDY)), "blocks": len(blocks(STUDY)),
+        "block_steps": blocks(STUDY)[0].steps, "block_s": blocks_s, "bytes": block_bytes(),
+        "threads": {str(count): best(partial(STUDY.run, threads=count, progress=False)) for count in (1, 2)},
+        "workers": {str(count): with_workers(count) for count in (1, 2)},
+    }  # fmt: skip
+
+
+def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
+    """The measured part of docs/scale.md."""
+    serial, two, kept = found["threads"]["1"], found["workers"]["2"], found["bytes"]
+    lines = [
+        f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
+        "It was shared with other work while this ran, on the very cores that are measured. So the clock says little:",
+        "two threads, with nothing between them, show how much of two cores there was to have. Processor seconds, of",
+        "all processes together, are disturbed less. Efficiency is those of one thread over those of the row: the most",
+        "that the clock could show on a machine to itself, if no core ever waited. Each number is the least of three.",
+        "",
+        f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
+        "",
+        "| | clock, s | processors, s | efficiency |",
+        "| --- | --- | --- | --- |",
+    ]
+    runs = {f"threads: {count}": one for count, one in found["threads"].items()}
+    for count, one in found["workers"].items():
+        runs |= {f"worker processes: {count}": one["study"], f"worker processes: {count}, with a store": one["stored"]}
+    lines += [
+        f"| {name} | {one['clock_s']:.2f} | {one['processors_s']:.2f} "
+        f"| {100 * serial['processors_s'] / one['processors_s']:.0f}% |"
+        for name, one in runs.items()
+    ]
+    lines += [
+        "",
+        "The parts of the model:",
+        "",
+        "| | |",
+        "| --- | --- |",
+        *(
+            f"| c, a block of {found['block_steps']:,} steps, {name} | {1e3 * seconds:.0f} ms, "
+            f"{1e6 * seconds / found['block_steps']:.2f} µs a step |"
+            for name, seconds in found["block_s"].items()
+        ),
+        f"| o, a task: processor time of scheduler and client together | {1e3 * two['task']['here_s']:.1f} ms |",
+        f"| the same on the clock, 2 workers on the same 2 cores | {1e3 * two['task']['clock_s']:.1f} ms |",
+        f"| start of 2 workers | {two['start_s']:.1f} s |",
+        f"| the first study on them, which loads the kernels | {two['first_s']:.1f} s |",
+        *(
+            f'| bytes of a task; result; file, `keep = "{keep}"` | {size["task"]:,}; {size["result"]:,}; '
+            f"{size['file']:,} |"
+            for keep, size in kept.items()
+        ),
+        f"| bytes of a result whose worker wrote it to the store | {kept['summary']['stored result']:,} |",
+    ]
+    example = [row for row in rows if row["cores"] == 1000]
+    mean = float(np.mean(list(found["block_s"].values()))) / found["block_steps"]
+    lines += [
+        "",
+        f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) at the mean of",
+        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. On 1,000 cores, by",
+        "simulation, with a store that the workers see:",
+        "",
+        "| steps a block | blocks | c/o, cores that one scheduler feeds | minutes | efficiency |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {row['block_steps']:,} | {BIG_STEPS // int(row['block_steps']):,} "
+            f"| {mean * row['block_steps'] / two['task']['here_s']:,.0f} | {row['seconds'] / 60:.1f} "
+            f"| {100 * row['efficiency']:.0f}% |"
+            for row in example
+        ),
+        "",
+        "![Minutes and efficiency over cores, for three sizes of block](images/scale.png)",
+        "",
+        "*Simulated, from the measured costs above. Where time stays flat, one scheduler is at its limit; longer",
+        "blocks move that limit.*",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/bench/scale.json"))
+    parser.add_argument("--docs", type=Path, help="Also write the measured part of scale.md, and its figure, there.")
+    parser.add_argument("--reuse", action="store_true", help="Measure nothing; take what is in the file of --out.")
+    options = parser.parse_args()
+    found = json.loads(options.out.read_text(encoding="utf-8")) if options.reuse else measure()
+    rows = curves(found)
+    text = page(found, rows)
+    print(text)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(
+        json.dumps(found | {"simulated": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    if options.docs:
+        path = options.docs / "scale.md"
+        before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+        path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        draw(rows).savefig(options.docs / "images" / "scale.png", dpi=160)
+    print(f"\nwritten: {options.out}")
+
+
+if __name__ == "__main__":
+    main()

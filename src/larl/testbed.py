@@ -1,0 +1,146 @@
+"""What the designer of a trial looks at: candidates × worlds, what the average unit and the worse-off quarter get.
+
+A trial of the comparison is one unit. For each candidate in each world: mean, 25th and 75th percentile over units of
+total regret and, where every step was kept, of total reward, each with its standard error. Of reward the worse-off
+quarter is below the 25th percentile, of regret above the 75th.
+
+The standard error of a percentile is Woodruff's (1952), from order statistics alone: with e = √(p(1−p)/n), half of the
+distance between the percentiles p − e and p + e.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from larl._check import InvalidValue
+from larl.result import Result
+
+PERCENTILES = {"p25": 0.25, "p75": 0.75}
+SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    sign: f"\\{sign}" for sign in "&%$#_{}"
+}
+
+
+def percentile_error(sample: NDArray[np.float64], level: float) -> float:
+    """The standard error of a percentile (Woodruff 1952); nan for a single unit."""
+    if sample.size < 2:
+        return float("nan")
+    away = np.sqrt(level * (1 - level) / sample.size)
+    low, high = np.quantile(sample, [max(level - away, 0.0), min(level + away, 1.0)])
+    return float(high - low) / 2
+
+
+def units(result: Result) -> pd.DataFrame:
+    """One row a world, candidate and measure: mean, percentiles and their standard errors (columns …_se).
+
+    Candidates of a grid carry its name and their hyper-parameters, a column each.
+    """
+    measures = {"regret": result.total()}
+    if "reward" in result.data:
+        measures["reward"] = result.reward.sum("time")
+    points = grid(result)
+    keys = list(dict.fromkeys(key for point in points.values() for key in point["parameters"]))
+    rows: list[dict[str, Any]] = []
+    statistics: dict[str, float] = {}
+    for place in result.worlds or [""]:
+        for name in result.policies:
+            point = points.get(name, {"grid": "", "parameters": {}})
+            about = {"world": place, "policy": name}
+            if points:
+                about |= {"grid": point["grid"]} | {key: point["parameters"].get(key) for key in keys}
+            for measure, values in measures.items():
+                sample = values.sel({"policy": name} | ({"world": place} if place else {})).values
+                statistics = _statistics(sample)
+                rows.append(about | {"measure": measure} | statistics)
+    # As objects, for whole numbers would become fractions beside a candidate that has none.
+    return pd.DataFrame(rows, dtype=object).astype({name: type(value) for name, value in statistics.items()})
+
+
+def _statistics(sample: NDArray[np.float64]) -> dict[str, float]:
+    found = {"units": sample.size, "mean": float(sample.mean())}
+    found["mean_se"] = float(sample.std(ddof=1) / np.sqrt(sample.size)) if sample.size > 1 else float("nan")
+    for name, level in PERCENTILES.items():
+        found[name], found[f"{name}_se"] = float(np.quantile(sample, level)), percentile_error(sample, level)
+    return found
+
+
+def grid(result: Result) -> dict[str, dict[str, Any]]:
+    """Candidate → its grid and its hyper-parameters; empty if the study had no grid."""
+    found: dict[str, dict[str, Any]] = json.loads(result.data.attrs.get("grid", "{}"))
+    return found
+
+
+def leading(result: Result) -> Result:
+    """The result without the candidates of a grid that are best in no world: what figures have room for."""
+    points, mean = grid(result), result.total().mean("trial")
+    best = set()
+    for title in {point["grid"] for point in points.values()}:
+        mine = [name for name, point in points.items() if point["grid"] == title]
+        best |= {str(name) for name in np.ravel(mean.sel(policy=mine).idxmin("policy").values)}
+    kept = [name for name in result.policies if name not in points or name in best]
+    return Result(result.data.sel(policy=kept)) if points else result
+
+
+def latex(table: pd.DataFrame) -> str:
+    r"""The table of `units` in LaTeX, for \usepackage{booktabs}: standard errors in parentheses."""
+    measures = [name for name in ("regret", "reward") if name in set(table["measure"])]
+    columns = [(name, part) for name in measures for part in ("mean", *PERCENTILES)]
+    titles = {"mean": "mean", "p25": r"25\,\%", "p75": r"75\,\%"}
+    width = 1 + len(PERCENTILES)
+    groups = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{total {name}}}" for name in measures)
+    rules = " ".join(rf"\cmidrule(lr){{{2 + width * i}-{1 + width * (i + 1)}}}" for i in range(len(measures)))
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        rf" & {groups} \\",
+        rules,
+        " & ".join(["candidate", *(titles[part] for _, part in columns)]) + r" \\",
+    ]
+    for place, rows in table.groupby("world", sort=False):
+        lines.append(r"\midrule")
+        if place:
+            lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{\textit{{{_escaped(str(place))}}}}} \\")
+        for name, each in rows.groupby("policy", sort=False):
+            values = each.set_index("measure")
+            cells = [_cell(values.loc[measure, part], values.loc[measure, f"{part}_se"]) for measure, part in columns]
+            lines.append(" & ".join([_escaped(str(name)), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _cell(value: Any, error: Any) -> str:
+    text = f"{value:.1f}" if np.isnan(error) else f"{value:.1f} ({error:.1f})"
+    return text.replace("-", "$-$")
+
+
+def _escaped(text: str) -> str:
+    return "".join(SIGNS.get(sign, sign) for sign in text)
+
+
+def check_axes(text: str, points: Mapping[str, Any]) -> tuple[str, str]:
+    """The two hyper-parameters in `s,alpha`, if one grid of a study's candidates has both."""
+    names = [name.strip() for name in text.split(",")]
+    grids = {tuple(point.parameters) for point in points.values()}
+    if len(set(names)) != 2 or len(names) != 2 or not any(set(names) <= set(keys) for keys in grids):
+        some = "; ".join(", ".join(keys) for keys in sorted(grids)) or "there is no grid in this study"
+        raise InvalidValue("heat map", "hyper-parameters", text, f"two of one grid, as s,alpha ({some})")
+    return names[0], names[1]
+
+
+def heat(result: Result, across: str, down: str) -> dict[tuple[str, str], pd.DataFrame]:
+    """(grid, world) → mean total regret, a row for each value of `down`, a column for each of `across`.
+
+    Where a grid has further hyper-parameters, it is the mean over them.
+    """
+    table = units(result)
+    table = table[(table["measure"] == "regret") & (table["grid"] != "")]
+    found = {}
+    for (title, place), rows in table.groupby(["grid", "world"], sort=False):
+        if rows[[across, down]].notna().all(axis=None):
+            cells = rows.assign(**{name: [str(value) for value in rows[name]] for name in (across, down)})
+            square = cells.pivot_table(index=down, columns=across, values="mean", aggfunc="mean")
+            found[str(title), str(place)] = square.loc[cells[down].unique(), cells[across].unique()]
+    return found
