@@ -2,7 +2,7 @@
 # make docs    all of it and what Auto is worth (half an hour): docs/reproduction.md, docs/auto.md, their figures
 # make test    every test
 # make check   style, types, import order
-# make bench   the measurements behind every speed claim (a quarter of an hour): docs/performance.md
+# make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
 # Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
 
 PYTHON ?= python3
