@@ -168,7 +168,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
 
 
 def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
-    with started("paper", "--quick", "--out", tmp_path) as process:
+    with started("paper", "--quick", "--trials", "20", "--out", tmp_path) as process:
         while not (tmp_path / "data" / "tuning-k1.nc").exists():  # the first study is finished
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=0.05)
@@ -177,7 +177,7 @@ def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
     assert process.returncode == 130
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").glob("*.nc")}
     assert not (tmp_path / "report.html").exists()
-    done = run("paper", "--quick", "--out", tmp_path)
+    done = run("paper", "--quick", "--trials", "20", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").exists()
     assert all(path.stat().st_mtime_ns == moment for path, moment in kept.items())
