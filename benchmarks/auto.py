@@ -14,9 +14,8 @@ import numpy as np
 
 import larl
 from larl import worlds
-from larl.policies import decide, learn
 from larl.policies._lanes import Kind, step
-from larl.world import Walk
+from measure import live
 
 
 @numba.njit(nogil=True, error_model="numpy")
@@ -37,41 +36,24 @@ def bare(steps: int = 300) -> float:
     return (time.perf_counter() - started) / steps * 1e6
 
 
-def live(spec: larl.policies.Policy, k: int, steps: int) -> np.ndarray:
-    """µs of every decide + learn of one trial."""
-    world = worlds.paper(k)
-    state, walk, took = spec.init(2), Walk(world, 1, 0), np.empty(steps)
-    for t in range(steps):
-        word = walk.word
-        started = time.perf_counter()
-        arm = decide(state, word)
-        between = time.perf_counter()
-        reward = walk.reward(arm)
-        again = time.perf_counter()
-        learn(state, arm, reward, 2)
-        took[t] = (between - started + time.perf_counter() - again) * 1e6
-        walk.advance(arm)
-    return took
-
-
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("results/bench/auto.json"))
     parser.add_argument("--long", type=int, default=100_000, help="steps of the long trial")
     options = parser.parse_args()
-    live(larl.Auto(), 1, 30)  # compiled, and what happens first has happened
+    live(larl.Auto(), worlds.paper(1), 30)  # compiled, and what happens first has happened
     found: dict[str, object] = {"bare_us": bare()}
     print(f"bare filters of all particles, one step: {found['bare_us']:.0f} µs")
     print("world    steps     mean      p99.9      worst   (µs a decision and its learning; targets 2,000 and 20,000)")
     for k in (1, 5, 10):
         for steps in (200, 2000):
-            took = np.concatenate([live(larl.Auto(), k, steps) for _ in range(max(1, 1000 // steps))])
+            took = np.concatenate([live(larl.Auto(), worlds.paper(k), steps) for _ in range(max(1, 1000 // steps))])
             mean, tail, worst = took.mean(), np.quantile(took, 0.999), took.max()
             found[f"k={k} T={steps}"] = {"mean": mean, "p99.9": tail, "worst": worst}
             verdict = "met" if mean <= 2000.0 and tail <= 20000.0 else "NOT met"
             print(f"k = {k:2d} {steps:7d} {mean:8.0f} {tail:10.0f} {worst:10.0f}   {verdict}")
-    took = live(larl.Auto(), 5, options.long)
+    took = live(larl.Auto(), worlds.paper(5), options.long)
     tenth = options.long // 10
     parts = {f"tenth {i + 1}": float(took[i * tenth : (i + 1) * tenth].mean()) for i in range(10)}
     found["long"] = parts

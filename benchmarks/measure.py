@@ -16,6 +16,8 @@ import numpy as np
 
 import larl
 from larl.blocks import cut, default_threads, on_threads, quick_size
+from larl.policies import decide, learn
+from larl.world import Walk
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
 Works = Mapping[str, Callable[[], object]]
@@ -52,6 +54,22 @@ def play(
                 raise played
 
     return work
+
+
+def live(spec: larl.policies.Policy, world: larl.world.World, steps: int) -> np.ndarray:
+    """µs of every decide + learn of one trial, through the public functions."""
+    state, walk = spec.init(world.arms, horizon=steps, world=world), Walk(world, 1, 0)
+    took = np.empty(steps)
+    for t in range(steps):
+        word, started = walk.word, time.perf_counter()
+        arm = decide(state, word)
+        between = time.perf_counter()
+        reward = walk.reward(arm)
+        again = time.perf_counter()
+        learn(state, arm, reward, world.arms)
+        took[t] = (between - started + time.perf_counter() - again) * 1e6
+        walk.advance(arm)
+    return took
 
 
 def state_bytes(state: object) -> int:

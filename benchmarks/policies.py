@@ -9,11 +9,10 @@ import numpy as np
 import larl
 from floor import bare
 from larl import worlds
-from larl.engine import default_threads
-from larl.policies import REGISTRY, Policy, decide, learn
+from larl.blocks import default_threads
+from larl.policies import REGISTRY, Policy
 from larl.warm import specs
-from larl.world import Walk
-from measure import play, quickest, save, state_bytes
+from measure import live, play, quickest, save, state_bytes
 
 WORLD, HORIZON, SECONDS = worlds.paper(5), 200, 0.06
 LIVE = ("LARL", "DiscountedUCB", "SlidingWindowUCB", "KalmanOracle", "AdaptiveLARL", "SharedLARL", "Auto")
@@ -50,24 +49,9 @@ def speed(spec: Policy, threads: int) -> dict[str, Any]:
         return {"processor": quickest(works, 5), "wall": wall, "steps": trials * HORIZON}
 
 
-def live(spec: Policy, steps: int) -> np.ndarray:
-    """µs of every decide + learn of one trial, through the public functions."""
-    state, walk, took = spec.init(2, horizon=steps, world=WORLD), Walk(WORLD, 1, 0), np.empty(steps)
-    for t in range(steps):
-        word, started = walk.word, time.perf_counter()
-        arm = decide(state, word)
-        between = time.perf_counter()
-        reward = walk.reward(arm)
-        again = time.perf_counter()
-        learn(state, arm, reward, 2)
-        took[t] = (between - started + time.perf_counter() - again) * 1e6
-        walk.advance(arm)
-    return took
-
-
 def lived(spec: Policy) -> dict[str, float]:
-    took = live(spec, 100)
-    took = live(spec, 2000 if took.mean() > 200.0 else 20_000)
+    took = live(spec, WORLD, 100)
+    took = live(spec, WORLD, 2000 if took.mean() > 200.0 else 20_000)
     p50, p99 = np.quantile(took, (0.5, 0.99))
     return {"p50": p50, "p99": p99, "bytes": state_bytes(spec.init(2, horizon=200, world=WORLD))}
 

@@ -16,7 +16,7 @@ import numpy as np
 import larl
 from adapters import LAGS, PEERS, Peer, missing
 from larl import worlds
-from larl.engine import default_threads
+from larl.blocks import default_threads
 from larl.policies._lags import dense, lags_init
 from larl.policies._lags import push as _push
 from larl.world import Walk

@@ -1,7 +1,6 @@
 """Blocks: pure functions of their keys, streamed in order or as they come."""
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -89,14 +88,16 @@ def test_as_they_are_finished_or_in_order():
 
 
 def test_no_more_than_the_window_is_under_way():
-    most, lock, running = 0, threading.Lock(), 0
+    most, lock, running, several = 0, threading.Lock(), 0, threading.Event()
 
     def work(block: Block) -> Played:
         nonlocal most, running
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.002)
+            if most > 1:
+                several.set()
+        several.wait(10)
         with lock:
             running -= 1
         return Played(np.zeros(1), 0.0, None)
