@@ -97,7 +97,7 @@ def test_no_more_than_the_window_is_under_way():
             most = max(most, running)
             if most > 1:
                 several.set()
-        several.wait(10)
+        several.wait(1)
         with lock:
             running -= 1
         return Played(np.zeros(1), 0.0, None)
