@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from larl import worlds as worlds
     from larl._check import InvalidValue as InvalidValue
+    from larl.agent import Agent as Agent
+    from larl.agent import Decision as Decision
+    from larl.agent import InvalidFile as InvalidFile
     from larl.comparison import compare as compare
     from larl.policies import *  # noqa: F403
     from larl.result import Result as Result
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Agent": "agent",
+    "Decision": "agent",
+    "InvalidFile": "agent",
     "InvalidValue": "_check",
     "JointNormal": "world",
     "LatentAR": "world",
@@ -38,6 +44,7 @@ _HOMES = {
     "load": "result",
 }
 _MODULES = (
+    "agent",
     "comparison",
     "engine",
     "filter",

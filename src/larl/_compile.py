@@ -32,6 +32,7 @@ KERNEL_SOURCES = (
     "_floor.py",
     "engine.py",
     "policies/*.py",
+    "agent/_kernels.py",
 )
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
@@ -116,12 +117,27 @@ def entry(function: F) -> F:
     cached, fresh = _compile(function, OPTIONS), numba.njit(**OPTIONS)(function)
     _ENTRIES.update({cached: "cached afterwards", fresh: "not cached, as it is from outside larl"})
 
+    def compiled(arguments: tuple[Any, ...]) -> Any:
+        ours = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
+        return cached if ours else fresh
+
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        ours = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
-        return (cached if ours else fresh)(*arguments)
+        return compiled(arguments)(*arguments)
 
+    call.__dict__["compiled"] = compiled
     return cast(F, call)
+
+
+def bound(function: F, *arguments: Any) -> F:
+    """The machine code of an `entry` for arguments of the types of these: to find it takes longer than a small step.
+
+    It does not check them: whoever calls it answers for their types.
+    """
+    if config.DISABLE_JIT:
+        return function
+    types = tuple(cast(Any, numba).typeof(each) for each in arguments)
+    return cast(F, function.__dict__["compiled"](arguments).compile(types))
 
 
 def inner(function: F) -> F:

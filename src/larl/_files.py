@@ -21,6 +21,17 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
         os.umask(mask)
         draft.chmod(0o666 & ~mask)
         draft.replace(target)
+        _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
     return target
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where folders can be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

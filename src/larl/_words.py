@@ -13,6 +13,7 @@ from larl._compile import config, inline, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 START, WORLD, POLICY = np.uint64(0), np.uint64(1), np.uint64(2)  # streams: z_0…z_{k−1}, world noise, policies' words
+FLOOR, IDS = np.uint64(3), np.uint64(4)  # of an agent: whether to explore, and what to call a decision
 
 if config.DISABLE_JIT:  # uncompiled, numpy warns when a word wraps around, as words do
     warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning, "larl._words")
@@ -56,6 +57,18 @@ def normal_pair(key: np.uint64, position: int) -> tuple[float, float]:
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(word(key, 2 * position))))
     angle = 2.0 * math.pi * uniform(word(key, 2 * position + 1))
     return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@kernel
+def stream_key(seed: int, trial: int, name: np.uint64) -> np.uint64:
+    """`stream`, for Python."""
+    return stream(seed, trial, name)
+
+
+@kernel
+def word_at(key: np.uint64, position: int) -> np.uint64:
+    """`word`, for Python."""
+    return word(key, position)
 
 
 @kernel

@@ -95,13 +95,29 @@ def place(belief: Belief) -> int:
 
 
 @inline
+def expected(mu: Floats, beta: Floats, state: Floats, at: int, arm: int) -> float:
+    """μ_a + β_aᵀz, where z begins at `at` of the state."""
+    mean = mu[arm]
+    for i in range(beta.shape[1]):
+        mean += beta[arm, i] * state[at + i]
+    return mean
+
+
+@inline
+def dot(c: Floats, state: Floats) -> float:
+    """cᵀz⃗."""
+    total = 0.0
+    for i in range(c.size):
+        total += c[i] * state[i]
+    return total
+
+
+@inline
 def best_arm(mu: Floats, beta: Floats, state: Floats, at: int) -> int:
     """The lowest arm with the largest μ_a + β_aᵀz, where z begins at `at` of the state."""
     best, choice = -math.inf, 0
     for arm in range(mu.size):
-        mean = mu[arm]
-        for i in range(beta.shape[1]):
-            mean += beta[arm, i] * state[at + i]
+        mean = expected(mu, beta, state, at, arm)
         if mean > best:
             best, choice = mean, arm
     return choice
@@ -114,7 +130,19 @@ def observe(belief: Belief, arm: int, reward: float) -> None:
     for i in range(m):
         c[at + i] = belief.beta[arm, i]
     mean, cov = condition(belief.mean, belief.cov, c, belief.variance[arm], reward - belief.mu[arm])
-    if m * (belief.time[0] + 1) >= belief.mean.size:
+    _move_on(belief, mean, cov)
+
+
+@kernel
+def advance(belief: Belief) -> None:
+    """Move on to the next step: this one had no reward."""
+    _move_on(belief, belief.mean, belief.cov)
+
+
+@inline
+def _move_on(belief: Belief, mean: Floats, cov: Floats) -> None:
+    """From what is known after this step's reward to what is known before the next."""
+    if belief.beta.shape[1] * (belief.time[0] + 1) >= belief.mean.size:
         mean, cov = predict(mean, cov, belief.gamma, belief.drift, belief.noise)
     assign(belief.mean, mean)
     for i in range(mean.size):

@@ -1,11 +1,14 @@
-"""What every policy is: a spec the user writes, a State, and two functions compiled for that State.
+"""What every policy is: a spec the user writes, a State, and functions compiled for that State.
 
-`act(state, word)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. Both
-are written once, as plain functions beside their State, and `register` ties the three together. Inside a kernel the
-call `act(state, word)` is resolved by the type of `state`; in the interpreter by a look-up.
+`act(state, word)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. The lab
+needs no more. Live, a policy also says with which probabilities it chooses among the arms that are open (`odds`), what
+it expects of each (`outlook`), and what a step without a reward does to it (`skip`). All are written once, as plain
+functions beside their State, and `register` ties them together. Inside a kernel the call `act(state, word)` is resolved
+by the type of `state`; in the interpreter by a look-up.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +17,7 @@ import numpy as np
 
 from larl._check import InvalidValue, check_fields, known_fields, number, whole
 from larl._compile import NAMES, entry, generic, implement
+from larl.policies._odds import Floats, Open, evenly, surely
 
 if TYPE_CHECKING:
     from larl.world import World
@@ -57,31 +61,87 @@ def update(state: Any, arm: int, reward: float) -> None:
 
 
 @generic
+def skip(state: Any, arm: int) -> None:
+    """Tell the State that a step passed without a reward; `arm` was played, or none if it is −1.
+
+    Nothing, unless the policy says otherwise: the step is as if it had not been.
+    """
+
+
+@generic
+def outlook(state: Any, arm: int) -> tuple[float, float]:
+    """What the policy expects of `arm` at the coming step, and the width it adds for what it does not know.
+
+    nan where it has no opinion; a width of ∞ says that the arm is to be looked at first.
+    """
+    return math.nan, math.nan
+
+
+@generic
+def odds(state: Any, available: Open, out: Floats) -> None:
+    """Into `out`: with which probability `act` chooses each arm, were only the `available` ones there.
+
+    Unless the policy says otherwise, the lowest arm of the largest mean + width, any arm where it has no opinion.
+    """
+    best, choice = -math.inf, -1
+    for arm in range(out.size):
+        if available[arm]:
+            mean, width = outlook(state, arm)
+            bound = math.inf if width == math.inf else mean + width
+            if bound > best:
+                best, choice = bound, arm
+    if choice < 0:
+        evenly(available, out)
+    else:
+        surely(choice, out)
+
+
+@generic
+def present(state: Any, context: Floats) -> None:
+    """Show the State the context of the coming step, before `act`, and again before `update` or `skip`."""
+
+
+@generic
 def reveal(state: Any, means: Any) -> None:
     """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
 
 
 def register(
-    state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None]
+    state: type,
+    act_: Callable[[Any, np.uint64], int],
+    update_: Callable[[Any, int, float], None],
+    **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
-    """A decorator that makes a spec known by its class name, and ties its State to its functions."""
+    """A decorator that makes a spec known by its class name, and ties its State to its functions.
+
+    `others`: `skip`, `outlook`, `odds` and `present`, where what they do by default will not do.
+    """
 
     def add(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(f"there is a policy called {spec.__name__} already")
-        tie(state, act_, update_, spec.__name__)
+        tie(state, act_, update_, spec.__name__, **others)
         REGISTRY[spec.__name__] = spec
         return spec
 
     return add
 
 
+LIVE: dict[str, Callable[..., Any]] = {"skip": skip, "outlook": outlook, "odds": odds, "present": present}
+
+
 def tie(
-    state: type, act_: Callable[[Any, np.uint64], int], update_: Callable[[Any, int, float], None], name: str = ""
+    state: type,
+    act_: Callable[[Any, np.uint64], int],
+    update_: Callable[[Any, int, float], None],
+    name: str = "",
+    **others: Callable[..., Any],
 ) -> None:
     """Tie a State to its functions; a policy with one State is tied by `register`. `name` is its policy's."""
     implement(act, state, act_)
     implement(update, state, update_)
+    for other, function in others.items():
+        implement(LIVE[other], state, function)
     NAMES.setdefault(state, name or state.__name__)
 
 

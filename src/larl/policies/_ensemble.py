@@ -31,7 +31,7 @@ class Ensemble(NamedTuple):
     centre: Floats  # (members, 3) c, and the sums whose ratio it is
     value: Floats  # (members, s_max) x_j of the coming step
     cell: NDArray[np.int64]  # (2, s_max) entry of x_j in a loose and in a tied context
-    played: NDArray[np.int64]  # (s_max,) arm of each lag, latest first
+    played: NDArray[np.int64]  # (s_max,) arm of each lag, latest first; −1 where its reward is missing
     past: Floats  # (s_max,) its reward
     sign: Floats  # (shapes, arms) the first shape is the loose one
     factor: Floats  # (arms,) |f_a|
@@ -159,7 +159,7 @@ def learn_all(state: Ensemble, arm: int, reward: float) -> None:
         for j in range(s):
             weight, past = ridge.theta[slot, state.cell[kind, j]], state.played[j]
             lags += weight * state.value[member, j]
-            slope += weight * state.sign[shape, past] * state.factor[past]
+            slope += weight * state.sign[shape, past] * state.factor[past] if past >= 0 else 0.0
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
         size = 1 + s * state.arms if kind == 0 else state.arms + s
         growth = 1.0 + gather(state, member, ridge, slot, first, kind, size)

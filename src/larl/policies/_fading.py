@@ -8,9 +8,10 @@ from larl._compile import inline
 
 @inline
 def fade(plays: NDArray[np.float64], total: NDArray[np.float64], discount: float, arm: int, reward: float) -> None:
-    """Multiply all counts and sums by `discount`, then add a play of `arm`."""
+    """Multiply all counts and sums by `discount`, then add a play of `arm`; none if it is −1."""
     for other in range(plays.size):
         plays[other] *= discount
         total[other] *= discount
-    plays[arm] += 1.0
-    total[arm] += reward
+    if arm >= 0:
+        plays[arm] += 1.0
+        total[arm] += reward

@@ -91,7 +91,7 @@ class Kind(NamedTuple):
 class History(NamedTuple):
     """The rewards that can still be replayed: that of step t is at t mod the size."""
 
-    arm: NDArray[np.int64]
+    arm: NDArray[np.int64]  # −1 where there is none
     reward: Floats  # counted from the first
 
 
@@ -265,8 +265,8 @@ def likelihood(x: Floats, rows: Rows, target: int, seen: int) -> None:
 
 
 @inner
-def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> None:
-    """Take in the reward of step t (the first only begins), then move on to step t + 1."""
+def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float, seen: int) -> None:
+    """Take in the reward of step t (the first only begins), `seen` others before it, then move on to step t + 1."""
     if t == 0:
         begin(x, rows, kind, arm)
     else:
@@ -274,13 +274,15 @@ def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> 
         observe(x, rows, kind, t, arm, reward)
         collect(x, rows)
     copy(x, rows.before, rows.after)
-    likelihood(x, rows, rows.after, t)
+    likelihood(x, rows, rows.after, seen)
     forward(x, rows, kind, t + 1)
 
 
 @inner
-def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, later: int, end: int) -> None:
+def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, later: int, end: int, seen: int) -> None:
     """Take in steps first … end − 1 anew: from nothing, or where first > 0 from the belief in `past`.
+
+    The last of them has a reward, the `seen`-th of all.
 
     The belief before step `later`, if that is passed, is put into `later`.
     """
@@ -296,13 +298,13 @@ def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, late
                 copy(x, rows.later + i, rows.mean + i)
         if t == end - 1:
             collect(x, rows)
-            likelihood(x, rows, rows.before, t - 1)
+            likelihood(x, rows, rows.before, seen - 2)
         if t == 0:
             begin(x, rows, kind, history.arm[0])
-        else:
+        elif history.arm[t % size] >= 0:
             observe(x, rows, kind, t, history.arm[t % size], history.reward[t % size])
         if t % LOG_EVERY == 0:
             collect(x, rows)
         forward(x, rows, kind, t + 1)
     collect(x, rows)
-    likelihood(x, rows, rows.after, end - 1)
+    likelihood(x, rows, rows.after, seen - 1)

@@ -186,6 +186,7 @@ def move(
     first: int,
     later: int,
     time: int,
+    seen: int,
     words: Words,
 ) -> float:
     """One Metropolis step of every particle of a block; returns the share that moved, or −1 where signs were turned.
@@ -199,7 +200,7 @@ def move(
             for lane in range(LANES):
                 trial[i, lane] = x[i, lane]
     derive(trial, rows, kind)
-    replay(trial, rows, kind, history, first, later, time)
+    replay(trial, rows, kind, history, first, later, time, seen)
     moved = 0
     for lane in range(LANES):
         ratio = (1.0 - part) * (trial[rows.before, lane] - x[rows.before, lane])

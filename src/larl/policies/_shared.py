@@ -33,7 +33,7 @@ FLOOR = 1e-6  # no innovation sd far below 1e-3 of that size
 class Rows(NamedTuple):
     """What was seen: the rows of a window, and before them the s lags of the first."""
 
-    seat: Ints  # (window + s,) the arm's place in the order of first plays
+    seat: Ints  # (window + s,) the arm's place in the order of first plays, −1 where the reward is missing
     value: Floats  # (window + s,) the reward in units of the policy's own
     y: Floats  # (window + s,) scratch
     row: Floats  # (d,) scratch: the gradient of a residual
@@ -94,7 +94,7 @@ def readings(rows: Rows, theta: Floats, sign: Floats, inverse: Floats, s: int) -
         inverse[a] = sign[a] * math.exp(-theta[place(s, a) + 1])
     for i in range(rows.size[0]):
         a = rows.seat[i]
-        rows.y[i] = (rows.value[i] - theta[place(s, a)]) * inverse[a]
+        rows.y[i] = (rows.value[i] - theta[place(s, a)]) * inverse[a] if a >= 0 else 0.0
 
 
 @inline
@@ -116,6 +116,8 @@ def gradient(rows: Rows, theta: Floats, inverse: Floats, i: int, s: int, e: floa
     row[a], row[a + 1] = -inverse[rows.seat[i]], -rows.y[i]
     for j in range(min(i, s)):
         past, seat = rows.y[i - 1 - j], rows.seat[i - 1 - j]
+        if seat < 0:
+            continue
         b = place(s, seat)
         row[j] = -past
         row[b] += theta[j] * inverse[seat]
@@ -211,7 +213,9 @@ def objective(rows: Rows, prior: Prior, modes: Modes, k: int, theta: Floats, inv
     readings(rows, theta, modes.sign[k], inverse, s)
     total = prior_value(prior, theta, rows.size[2], s) + modes.left_value[k]
     for i in range(rows.size[1], rows.size[0]):
-        total += loss(residual(rows, theta, i, s), NU) + theta[place(s, rows.seat[i]) + 1] + share(i, s) * theta[s + 1]
+        if rows.seat[i] >= 0:
+            level = theta[place(s, rows.seat[i]) + 1] + share(i, s) * theta[s + 1]
+            total += loss(residual(rows, theta, i, s), NU) + level
     for p in range(d):
         half = modes.left_slope[k, p]
         for q in range(d):
@@ -235,7 +239,8 @@ def assemble(rows: Rows, prior: Prior, modes: Modes, k: int, work: Work) -> floa
         slope[p] = modes.left_slope[k, p] + moved
     readings(rows, theta, modes.sign[k], work.inverse, s)
     for i in range(rows.size[1], rows.size[0]):
-        total += learn(rows, theta, work.inverse, curve, slope, i, s)
+        if rows.seat[i] >= 0:
+            total += learn(rows, theta, work.inverse, curve, slope, i, s)
     prior_slope(prior, theta, rows.row, curve, slope, rows.size[2], s)
     return total
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._compile import inner
 from larl._words import uniform
-from larl.policies._lanes import History, Kind, Rows, rows_of, step
+from larl.policies._lanes import History, Kind, Rows, forward, rows_of, step
 from larl.policies._normals import Blocks, Normal, Prior, become_prior, fit
 from larl.policies._particles import (
     Words,
@@ -64,6 +64,7 @@ class Swarm(NamedTuple):
     words: Words
     offset: Floats  # (1,) the first reward
     time: NDArray[np.int64]  # (1,)
+    seen: NDArray[np.int64]  # (1,) rewards
     trial: Floats  # a block to work in
     normal: Normal  # scratch
     work: Floats  # scratch
@@ -93,7 +94,8 @@ def swarm_init(breeds: Sequence[Breed], arms: int, memory: int) -> Swarm:
     return Swarm(
         data, owner, np.zeros(owner.size, dtype=np.int64), populations,
         History(np.zeros(2 * memory, dtype=np.int64), np.zeros(2 * memory)), np.array([0, memory]),
-        np.zeros(1, dtype=np.uint64), np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros((rows.end, LANES)),
+        np.zeros(1, dtype=np.uint64), np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64),
+        np.zeros((rows.end, LANES)),
         Normal(np.zeros(size), np.zeros((size, size))), np.zeros(size), rows, memory,
     )  # fmt: skip
 
@@ -108,7 +110,8 @@ def swarm_learn(state: Swarm, arm: int, reward: float) -> None:
     history.arm[t % size], history.reward[t % size] = arm, reward - state.offset[0]
     state.time[0] += 1
     for block in range(owner.size):
-        step(data[block], rows, kind_of(pops, owner[block]), t, arm, history.reward[t % size])
+        step(data[block], rows, kind_of(pops, owner[block]), t, arm, history.reward[t % size], state.seen[0])
+    state.seen[0] += 1
     budget, best = BUDGET, -1
     for mine in range(pops.order.size):
         if pops.alive[mine]:
@@ -123,6 +126,18 @@ def swarm_learn(state: Swarm, arm: int, reward: float) -> None:
     for mine in range(pops.order.size):
         if pops.alive[mine]:
             budget = make_moves(state, mine, 1.0, budget)
+    if state.time[0] % state.memory == 0:
+        turn_window(state)
+
+
+@inner
+def swarm_skip(state: Swarm) -> None:
+    """A step without a reward, after the first one: every filter moves on."""
+    t = state.time[0]
+    state.history.arm[t % state.history.arm.size] = -1
+    state.time[0] += 1
+    for block in range(state.owner.size):
+        forward(state.data[block], state.rows, kind_of(state.populations, state.owner[block]), t + 1)
     if state.time[0] % state.memory == 0:
         turn_window(state)
 
@@ -192,7 +207,7 @@ def make_moves(state: Swarm, mine: int, part: float, budget: float) -> float:
                 due[block] -= 1
                 share = move(
                     state.data[block], state.trial, rows, kind, prior, state.normal, state.work, pops.stride[mine],
-                    part, state.history, first, state.window[1], time, state.words,
+                    part, state.history, first, state.window[1], time, state.seen[0], state.words,
                 )  # fmt: skip
                 if share >= 0.0:
                     moved, many = moved + share, many + 1

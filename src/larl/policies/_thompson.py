@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import inline
+from larl._compile import inline, inner
 from larl._words import normal_pair
+from larl.policies._odds import Open, largest_draw
 
 Floats = NDArray[np.float64]
 
@@ -28,3 +29,16 @@ def best_sample(word: np.uint64, plays: Floats, total: Floats, sigma: float, pri
         if mean + sd * draw > best:
             best, choice = mean + sd * draw, arm
     return choice
+
+
+@inner
+def sample_odds(
+    plays: Floats, total: Floats, sigma: float, prior_sd: float, share: float, available: Open, out: Floats
+) -> None:
+    """Add `share` of the probability that `best_sample` chooses each of the open arms."""
+    mean, sd, chances = np.empty(plays.size), np.empty(plays.size), np.empty(plays.size)
+    for arm in range(plays.size):
+        mean[arm], sd[arm] = posterior(plays[arm], total[arm], sigma, prior_sd)
+    largest_draw(mean, sd, available, chances)
+    for arm in range(plays.size):
+        out[arm] += share * chances[arm]

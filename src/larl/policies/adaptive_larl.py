@@ -23,6 +23,7 @@ from larl._compile import inline, inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
 from larl.policies._ensemble import PRIOR_ROWS, Ensemble, lag_penalty, learn_all, mixture
+from larl.policies._odds import Open, evenly, first_best
 from larl.policies._ridge import Floats, Ridge, absorb
 
 LEVELS = ((0.3, 1.0), (3.0, 10.0))  # penalties of the first lag, in units of the rewards' variance, and of intercepts
@@ -41,6 +42,30 @@ def act(state: Ensemble, word: np.uint64) -> int:
         if bound > best:
             best, choice = bound, np.int64(arm)
     return choice  # type: ignore[return-value]
+
+
+def skip(state: Ensemble, arm: int) -> None:
+    """The lags move on by one whose value is not known: it counts as the centre."""
+    remember(state, -1, 0.0)
+    prepare(state)
+
+
+def outlook(state: Ensemble, arm: int) -> tuple[float, float]:
+    if state.unit[0] == 0.0:
+        return math.nan, math.nan
+    mean, square = mixture(state, arm)
+    return state.first[0] + mean, state.alpha * math.sqrt(square)
+
+
+def odds(state: Ensemble, available: Open, out: Floats) -> None:
+    if state.unit[0] == 0.0:
+        evenly(available, out)
+    else:
+        score = np.empty(state.arms)
+        for arm in range(state.arms):
+            mean, square = mixture(state, arm)
+            score[arm] = mean + state.alpha * math.sqrt(square)
+        first_best(score, available, out)
 
 
 @inline
@@ -123,6 +148,16 @@ def move_centre(state: Ensemble, member: int) -> None:
     state.centre[member, 0] = centre
 
 
+@inline
+def remember(state: Ensemble, arm: int, reward: float) -> None:
+    """Put a step in front of the lags; arm −1 where its reward is missing."""
+    for j in range(state.past.size - 1, 0, -1):
+        state.cell[0, j], state.played[j] = state.cell[0, j - 1] + state.arms, state.played[j - 1]
+        state.past[j] = state.past[j - 1]
+    if state.past.size > 0:
+        state.cell[0, 0], state.played[0], state.past[0] = 1 + max(arm, 0), arm, reward
+
+
 @inner
 def prepare(state: Ensemble) -> None:
     """The centres and contexts of the coming step. A member that wakes begins with the centre of order 0."""
@@ -134,23 +169,20 @@ def prepare(state: Ensemble) -> None:
         if s <= time:
             move_centre(state, member)
             for j in range(s):
-                f = state.sign[state.shape[member], state.played[j]] * state.factor[state.played[j]]
+                arm = state.played[j]
+                f = state.sign[state.shape[member], arm] * state.factor[arm] if arm >= 0 else 0.0
                 state.value[member, j] = f * (state.past[j] - state.centre[member, 0])
 
 
 def update(state: Ensemble, arm: int, reward: float) -> None:
-    s_max, arms = state.past.size, state.arms
+    arms = state.arms
     if state.spread[arms, 0] == 0.0:
         state.first[0] = reward
     reward -= state.first[0]
     learn_all(state, arm, reward)
     observe(state.spread, arm, reward)
     observe(state.spread, arms, reward)
-    for j in range(s_max - 1, 0, -1):
-        state.cell[0, j], state.played[j] = state.cell[0, j - 1] + arms, state.played[j - 1]
-        state.past[j] = state.past[j - 1]
-    if s_max > 0:
-        state.cell[0, 0], state.played[0], state.past[0] = 1 + arm, arm, reward
+    remember(state, arm, reward)
     whole = state.spread[arms, 2] / state.spread[arms, 0]
     if whole > 0.0:
         equalise(state, whole)
@@ -176,7 +208,7 @@ def blank(level: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
     )
 
 
-@register(Ensemble, act, update)
+@register(Ensemble, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class AdaptiveLARL(Policy):
     """LARL for every s from 0 to `s_max`, weighed by how well each predicted so far; no exploration phase.

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import checked, number, optional, whole
+from larl._compile import inline
 from larl.policies._contract import Policy, register
+from larl.policies._odds import Floats, Open, first_best, surely
 
 
 class AR2State(NamedTuple):
@@ -28,7 +30,9 @@ class AR2State(NamedTuple):
     threshold: float
 
 
-def act(state: AR2State, word: np.uint64) -> int:
+@inline
+def turn(state: AR2State) -> int:
+    """The arm whose turn it is."""
     t, arms = state.time[0], state.estimate.size
     if t < arms:  # every epoch begins with one look at each arm
         return t
@@ -39,6 +43,10 @@ def act(state: AR2State, word: np.uint64) -> int:
             if 0 <= state.triggered[arm] < earliest:
                 earliest, chosen = state.triggered[arm], arm
     return chosen
+
+
+def act(state: AR2State, word: np.uint64) -> int:
+    return turn(state)
 
 
 def update(state: AR2State, arm: int, reward: float) -> None:
@@ -53,17 +61,51 @@ def update(state: AR2State, arm: int, reward: float) -> None:
         state.triggered[leader] = -1
         for other in range(arms):
             age = t + 1 - state.seen[other]
-            error = math.sqrt((state.alpha**2 - state.alpha ** (2 * age)) / (1.0 - state.alpha**2))
+            error = spread(state.alpha, age)
             gap = state.estimate[leader] - state.estimate[other]
             if other != leader and state.triggered[other] < 0 and gap <= state.threshold * state.sigma * error:
                 state.triggered[other] = t + 1
+    restart(state)
+
+
+@inline
+def spread(alpha: float, age: int) -> float:
+    """The sd of an estimate of that age, in units of σ."""
+    return math.sqrt((alpha**2 - alpha ** (2 * age)) / (1.0 - alpha**2))
+
+
+@inline
+def restart(state: AR2State) -> None:
+    """At the end of an epoch, forget everything."""
     if state.time[0] == state.epoch:
-        for other in range(arms):
+        for other in range(state.estimate.size):
             state.estimate[other], state.seen[other], state.triggered[other] = 0.0, 0, -1
         state.superior[0], state.last[0], state.time[0] = 0, 0, 0
 
 
-@register(AR2State, act, update)
+def skip(state: AR2State, arm: int) -> None:
+    """Estimates fade as ever; who leads and who waits stays."""
+    for other in range(state.estimate.size):
+        state.estimate[other] *= state.alpha
+    state.time[0] += 1
+    restart(state)
+
+
+def outlook(state: AR2State, arm: int) -> tuple[float, float]:
+    age = max(state.time[0] - state.seen[arm], 1)
+    return state.estimate[arm], state.sigma * spread(state.alpha, age)
+
+
+def odds(state: AR2State, available: Open, out: Floats) -> None:
+    """Where the arm whose turn it is cannot be played, the best-looking of those that can."""
+    choice = turn(state)
+    if available[choice]:
+        surely(choice, out)
+    else:
+        first_best(state.estimate, available, out)
+
+
+@register(AR2State, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class AR2(Policy):
     """Play the leader, and every other step an arm that may have overtaken it; forget everything every `epoch` steps.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import InvalidValue, checked, number, one_of, optional, whole
+from larl._compile import inline
 from larl._words import pick
 from larl.policies._contract import Policy, register
 from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
@@ -28,24 +29,36 @@ class ARUCBState(NamedTuple):
     delta: float
 
 
+@inline
+def confidence(state: ARUCBState, arm: int) -> float:
+    """How many widths are added to an arm's mean."""
+    if not state.theory:
+        return state.alpha
+    level = 2.0 * math.log(state.log_det.size / state.delta) + state.log_det[arm]
+    return math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(level)
+
+
 def act(state: ARUCBState, word: np.uint64) -> int:
     if state.time[0] < state.context.size - 1:
         return pick(word, state.log_det.size)
     best, choice = -math.inf, 0
     for arm in range(state.log_det.size):
         mean, width = dense_score(state.ridge, arm, state.context)
-        radius = state.alpha
-        if state.theory:
-            confidence = 2.0 * math.log(state.log_det.size / state.delta) + state.log_det[arm]
-            radius = math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(confidence)
-        if mean + radius * width > best:
-            best, choice = mean + radius * width, arm
+        bound = mean + confidence(state, arm) * width
+        if bound > best:
+            best, choice = bound, arm
     return choice
 
 
 def update(state: ARUCBState, arm: int, reward: float) -> None:
     if state.time[0] >= state.context.size - 1:
         state.log_det[arm] += math.log(dense_learn(state.ridge, arm, state.context, reward))
+    remember(state, reward)
+
+
+@inline
+def remember(state: ARUCBState, reward: float) -> None:
+    """Put a reward in front of the context; time advances by one."""
     for j in range(state.context.size - 1, 1, -1):
         state.context[j] = state.context[j - 1]
     if state.context.size > 1:
@@ -53,7 +66,23 @@ def update(state: ARUCBState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-@register(ARUCBState, act, update)
+def skip(state: ARUCBState, arm: int) -> None:
+    """In place of the reward, the context gets what was expected of the arm, or of all if none was played."""
+    forecast, first, last = 0.0, max(arm, 0), arm + 1 if arm >= 0 else state.log_det.size
+    for other in range(first, last):
+        mean, _ = dense_score(state.ridge, other, state.context)
+        forecast += mean / (last - first)
+    remember(state, forecast)
+
+
+def outlook(state: ARUCBState, arm: int) -> tuple[float, float]:
+    if state.time[0] < state.context.size - 1:
+        return math.nan, math.nan
+    mean, width = dense_score(state.ridge, arm, state.context)
+    return mean, confidence(state, arm) * width
+
+
+@register(ARUCBState, act, update, skip=skip, outlook=outlook)
 @dataclass(frozen=True)
 class ARUCB(Policy):
     """Ridge regression of each arm's reward on a constant and the last `order` rewards, played optimistically.

@@ -15,13 +15,14 @@ from larl._compile import inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
 from larl.policies._lanes import LATENT, TURNING, WANDERING, Kind, entry
+from larl.policies._odds import Open, evenly
 from larl.policies._rows import LANES, Floats
-from larl.policies._swarm import Breed, Swarm, swarm_init, swarm_learn
+from larl.policies._swarm import Breed, Swarm, swarm_init, swarm_learn, swarm_skip
 
 if TYPE_CHECKING:
     from larl.world import World
 
-FIRST = 2  # steps at random: before the second reward there is no scale
+FIRST = 2  # rewards of arms at random: before the second there is no scale
 # Mean and sd a priori of each coordinate, in units of the latent shock; _particles.py says what they mean.
 SIZE, NOISE, SCALED, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
 RATE, ANGLE, KAPPA, TURNING_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
@@ -54,7 +55,8 @@ def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
 
 class AutoState(NamedTuple):
     swarm: Swarm
-    score: Floats  # (arms,)
+    mean: Floats  # (arms,) what is expected, counted from the first reward
+    score: Floats  # (arms,) what `act` compares
     alpha: float
 
 
@@ -64,7 +66,7 @@ def act(state: AutoState, word: np.uint64) -> int:
         best = max(best, score[arm])
     for arm in range(score.size):
         ties += score[arm] == best
-    if state.swarm.time[0] < FIRST:
+    if state.swarm.seen[0] < FIRST:
         return pick(word, score.size)
     left, choice = pick(word, ties), 0
     for arm in range(score.size):
@@ -76,12 +78,37 @@ def act(state: AutoState, word: np.uint64) -> int:
 
 def update(state: AutoState, arm: int, reward: float) -> None:
     swarm_learn(state.swarm, arm, reward)
-    judge(state.swarm, state.alpha, state.score)
+    judge(state.swarm, state.alpha, state.mean, state.score)
+
+
+def skip(state: AutoState, arm: int) -> None:
+    """Every filter predicts through it. Before the first reward, nothing."""
+    if state.swarm.seen[0] > 0:
+        swarm_skip(state.swarm)
+        judge(state.swarm, state.alpha, state.mean, state.score)
+
+
+def outlook(state: AutoState, arm: int) -> tuple[float, float]:
+    if state.swarm.seen[0] < FIRST:
+        return math.nan, math.nan
+    return state.swarm.offset[0] + state.mean[arm], state.score[arm] - state.mean[arm]
+
+
+def odds(state: AutoState, available: Open, out: Floats) -> None:
+    best, ties = -math.inf, 0
+    for arm in range(out.size):
+        best = max(best, state.score[arm]) if available[arm] else best
+    for arm in range(out.size):
+        ties += available[arm] and state.score[arm] == best
+    for arm in range(out.size):
+        out[arm] = 1.0 / ties if available[arm] and state.score[arm] == best else 0.0
+    if state.swarm.seen[0] < FIRST:
+        evenly(available, out)
 
 
 @inner
-def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
-    """Set every arm's score: its mean over all particles, plus α standard deviations of it and of the arm's level.
+def judge(swarm: Swarm, alpha: float, expected: Floats, score: Floats) -> None:
+    """Set every arm's mean over all particles, and its score: that plus α standard deviations of it and of the level.
 
     The standard deviation of the level counts doubly.
     """
@@ -108,11 +135,12 @@ def judge(swarm: Swarm, alpha: float, score: Floats) -> None:
                 second += weight * mean * mean
                 within += weight * data[block, level, lane] * data[block, rows.square, lane]
         mean = first / total
-        within /= max(t - 1, 1) * total
+        within /= max(swarm.seen[0] - 1, 1) * total
+        expected[arm] = mean
         score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + LEVEL * within)
 
 
-@register(AutoState, act, update)
+@register(AutoState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class Auto(Policy):
     """The policy to start with: it is told nothing, and learns the latent state's order, its dynamics and the arms.
@@ -132,5 +160,8 @@ class Auto(Policy):
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         return AutoState(
-            swarm_init(breeds(arms, tuple(self.orders), self.particles), arms, self.memory), np.zeros(arms), self.alpha
+            swarm_init(breeds(arms, tuple(self.orders), self.particles), arms, self.memory),
+            np.zeros(arms),
+            np.zeros(arms),
+            self.alpha,
         )

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
+from larl._compile import inline
 from larl._words import uniform
 from larl._words import word as next_word
 from larl.policies._contract import Policy, register
-from larl.policies._thompson import best_sample, posterior
+from larl.policies._odds import Floats, Open, surely
+from larl.policies._thompson import best_sample, posterior, sample_odds
 
 
 class ChangePointState(NamedTuple):
@@ -51,6 +53,13 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
     for i in range(used):
         weight[i] = math.exp(weight[i] - largest)
         mass += weight[i]
+    renew(state, mass)
+
+
+@inline
+def renew(state: ChangePointState, mass: float) -> None:
+    """Time passes: with probability `hazard` all means are drawn anew. The weights so far sum to `mass`."""
+    weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
     place = used
     if used == weight.size:  # no room: the least likely hypothesis gives way
         place = 0
@@ -68,7 +77,29 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
         total[place, other] = 0.0
 
 
-@register(ChangePointState, act, update)
+def skip(state: ChangePointState, arm: int) -> None:
+    """No reward tells the hypotheses apart; that all means changed just now is as likely as ever."""
+    renew(state, 1.0)
+
+
+def outlook(state: ChangePointState, arm: int) -> tuple[float, float]:
+    mean, square = 0.0, 0.0
+    for i in range(state.used[0]):
+        own, sd = posterior(state.plays[i, arm], state.total[i, arm], state.sigma, state.prior_sd)
+        mean += state.weight[i] * own
+        square += state.weight[i] * (own * own + sd * sd)
+    return mean, math.sqrt(max(square - mean * mean, 0.0))
+
+
+def odds(state: ChangePointState, available: Open, out: Floats) -> None:
+    surely(-1, out)
+    for i in range(state.used[0]):
+        sample_odds(
+            state.plays[i], state.total[i], state.sigma, state.prior_sd, state.weight[i], available, out
+        )  # fmt: skip
+
+
+@register(ChangePointState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class ChangePointThompson(Policy):
     """Each step all means are redrawn with probability `hazard`; `memory` hypotheses of the last change are kept."""

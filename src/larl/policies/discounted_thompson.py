@@ -7,10 +7,10 @@ import numpy as np
 
 from larl._check import checked, number
 from larl.policies._contract import Policy, register
-from larl.policies.thompson_sampling import ThompsonState, act, update
+from larl.policies.thompson_sampling import ThompsonState, act, odds, outlook, skip, update
 
 
-@register(ThompsonState, act, update)
+@register(ThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class DiscountedThompson(Policy):
     """Thompson sampling whose counts and sums fade by `discount` every step: an unplayed arm returns to its prior."""

@@ -39,7 +39,21 @@ def update(state: DiscountedUCBState, arm: int, reward: float) -> None:
     fade(state.plays, state.total, state.discount, arm, reward)
 
 
-@register(DiscountedUCBState, act, update)
+def skip(state: DiscountedUCBState, arm: int) -> None:
+    fade(state.plays, state.total, state.discount, -1, 0.0)
+
+
+def outlook(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
+    if state.plays[arm] == 0.0:
+        return math.nan, math.inf
+    plays = 0.0
+    for other in range(state.plays.size):
+        plays += state.plays[other]
+    bonus = 2.0 * state.scale * math.sqrt(state.xi * max(math.log(plays), 0.0) / state.plays[arm])
+    return state.total[arm] / state.plays[arm], bonus
+
+
+@register(DiscountedUCBState, act, update, skip=skip, outlook=outlook)
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
     """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`."""

@@ -26,10 +26,14 @@ def see(state: DynamicState, means: Floats) -> None:
     assign(state.means, means)
 
 
+def outlook(state: DynamicState, arm: int) -> tuple[float, float]:
+    return state.means[arm], 0.0
+
+
 implement(reveal, DynamicState, see)
 
 
-@register(DynamicState, act, update)
+@register(DynamicState, act, update, outlook=outlook)
 @dataclass(frozen=True)
 class DynamicOracle(Policy):
     """The best arm of every step: it sees z_t. Regret is measured against it, so its own is zero."""

@@ -11,6 +11,7 @@ from larl._check import checked, interval, number
 from larl._compile import inline
 from larl._words import uniform
 from larl.policies._contract import Policy, register
+from larl.policies._odds import Floats, Open
 
 
 class Exp3State(NamedTuple):
@@ -43,6 +44,12 @@ def act(state: Exp3State, word: np.uint64) -> int:
 def update(state: Exp3State, arm: int, reward: float) -> None:
     share = min(max((reward - state.low) / (state.high - state.low), 0.0), 1.0)
     state.log_weight[arm] += state.gamma * share / probability(state, arm) / state.log_weight.size
+    pass_time(state)
+
+
+@inline
+def pass_time(state: Exp3State) -> None:
+    """The largest weight becomes 1; at the end of a batch, all do."""
     state.time[0] += 1
     restart, top = state.time[0] == state.batch, state.log_weight.max()
     for other in range(state.log_weight.size):
@@ -51,7 +58,20 @@ def update(state: Exp3State, arm: int, reward: float) -> None:
         state.time[0] = 0
 
 
-@register(Exp3State, act, update)
+def skip(state: Exp3State, arm: int) -> None:
+    pass_time(state)
+
+
+def odds(state: Exp3State, available: Open, out: Floats) -> None:
+    total = 0.0
+    for arm in range(out.size):
+        out[arm] = probability(state, arm) if available[arm] else 0.0
+        total += out[arm]
+    for arm in range(out.size):
+        out[arm] /= total
+
+
+@register(Exp3State, act, update, skip=skip, odds=odds)
 @dataclass(frozen=True)
 class Exp3(Policy):
     """Exponential weights with exploration share `gamma`; rewards are mapped from `reward_range` to [0, 1], clipped."""

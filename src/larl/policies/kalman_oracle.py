@@ -7,7 +7,7 @@ import numpy as np
 
 from larl._check import checked, one_of
 from larl._compile import assign
-from larl.filter import Belief, belief, best_arm, observe, place, steady_state, steady_step
+from larl.filter import Belief, advance, belief, best_arm, dot, expected, observe, place, steady_state, steady_step
 from larl.policies._contract import Policy, register, tie
 from larl.policies._oracle import Floats, the_world
 
@@ -28,6 +28,15 @@ def exact_update(state: ExactState, arm: int, reward: float) -> None:
     observe(state.belief, arm, reward)
 
 
+def exact_skip(state: ExactState, arm: int) -> None:
+    advance(state.belief)
+
+
+def exact_outlook(state: ExactState, arm: int) -> tuple[float, float]:
+    belief = state.belief
+    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), 0.0
+
+
 class SteadyFilterState(NamedTuple):
     z: Floats  # (mk,) z̃_t
     next: Floats  # (mk,) scratch
@@ -37,6 +46,7 @@ class SteadyFilterState(NamedTuple):
     mu: Floats
     beta: Floats  # (arms, m)
     scale: Floats  # (arms,) b
+    c: Floats  # (mk,) C
 
 
 def steady_act(state: SteadyFilterState, word: np.uint64) -> int:
@@ -48,10 +58,20 @@ def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
     assign(state.z, state.next)
 
 
-tie(SteadyFilterState, steady_act, steady_update, "KalmanOracle")
+def steady_skip(state: SteadyFilterState, arm: int) -> None:
+    """What was to be measured is taken to be what was predicted."""
+    steady_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
+    assign(state.z, state.next)
 
 
-@register(ExactState, exact_act, exact_update)
+def steady_outlook(state: SteadyFilterState, arm: int) -> tuple[float, float]:
+    return expected(state.mu, state.beta, state.z, 0, arm), 0.0
+
+
+tie(SteadyFilterState, steady_act, steady_update, "KalmanOracle", skip=steady_skip, outlook=steady_outlook)
+
+
+@register(ExactState, exact_act, exact_update, skip=exact_skip, outlook=exact_outlook)
 @dataclass(frozen=True)
 class KalmanOracle(Policy):
     """The arm with the best mean at the Kalman prediction of z_t, with the world's true parameters.
@@ -72,5 +92,13 @@ class KalmanOracle(Policy):
             return ExactState(belief(world))
         steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)
         return SteadyFilterState(
-            z, z.copy(), steady.closed, steady.push, steady.drift, world.system.mu, world.loadings, steady.scale
+            z,
+            z.copy(),
+            steady.closed,
+            steady.push,
+            steady.drift,
+            world.system.mu,
+            world.loadings,
+            steady.scale,
+            steady.c,
         )

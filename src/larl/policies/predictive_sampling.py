@@ -9,9 +9,10 @@ import numpy as np
 from larl._check import InvalidValue
 from larl._compile import inner
 from larl._words import normal_pair
-from larl.filter import Belief, belief, best_arm, condition, observe, place
+from larl.filter import Belief, advance, belief, best_arm, condition, expected, observe, place
 from larl.policies._contract import Policy, register
-from larl.policies._oracle import Floats, the_world
+from larl.policies._odds import Floats, Open, first_best, largest_line
+from larl.policies._oracle import the_world
 from larl.world import LatentAR
 
 if TYPE_CHECKING:
@@ -50,6 +51,27 @@ def update(state: PredictiveState, arm: int, reward: float) -> None:
     observe(state.belief, arm, reward)
 
 
+def skip(state: PredictiveState, arm: int) -> None:
+    advance(state.belief)
+
+
+def outlook(state: PredictiveState, arm: int) -> tuple[float, float]:
+    belief = state.belief
+    sd = abs(belief.beta[arm, 0]) * math.sqrt(sampling_variance(state))
+    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), sd
+
+
+def odds(state: PredictiveState, available: Open, out: Floats) -> None:
+    belief = state.belief
+    variance, score = sampling_variance(state), np.empty(out.size)
+    if variance > 0.0:
+        largest_line(belief.mu, belief.beta[:, 0], belief.mean[place(belief)], math.sqrt(variance), available, out)
+    else:
+        for arm in range(out.size):
+            score[arm] = expected(belief.mu, belief.beta, belief.mean, place(belief), arm)
+        first_best(score, available, out)
+
+
 def future_information(world: LatentAR, signal: float) -> Floats:
     """Rows h_i with Σ h_i h_iᵀ = Ω, the information on z⃗_t in all rewards after t.
 
@@ -68,7 +90,7 @@ def future_information(world: LatentAR, signal: float) -> Floats:
     return np.ascontiguousarray((vectors * np.sqrt(np.maximum(size, 0.0))).T)
 
 
-@register(PredictiveState, act, update)
+@register(PredictiveState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class PredictiveSampling(Policy):
     """Predictive sampling with the world's true parameters.

@@ -8,13 +8,13 @@ import numpy as np
 
 from larl._check import InvalidValue, checked, interval, number, optional, whole
 from larl.policies._contract import Policy, register
-from larl.policies.exp3 import Exp3State, act, update
+from larl.policies.exp3 import Exp3State, act, odds, skip, update
 
 if TYPE_CHECKING:
     from larl.world import World
 
 
-@register(Exp3State, act, update)
+@register(Exp3State, act, update, skip=skip, odds=odds)
 @dataclass(frozen=True)
 class Rexp3(Policy):
     """Exp3 restarted every Δ = ⌈(K log K)^⅓ (T/V)^⅔⌉ ≤ T steps, γ = min(1, √(K log K / ((e−1)Δ))), V = `variation`.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl.policies._contract import Policy, register
+from larl.policies._odds import Floats, Open, surely
 
 
 class RoundRobinState(NamedTuple):
@@ -22,10 +23,21 @@ def update(state: RoundRobinState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-@register(RoundRobinState, act, update)
+def skip(state: RoundRobinState, arm: int) -> None:
+    state.time[0] += 1
+
+
+def odds(state: RoundRobinState, available: Open, out: Floats) -> None:
+    turn = state.time[0] % state.arms
+    while not available[turn]:
+        turn = (turn + 1) % state.arms
+    surely(turn, out)
+
+
+@register(RoundRobinState, act, update, skip=skip, odds=odds)
 @dataclass(frozen=True)
 class RoundRobin(Policy):
-    """Arm t mod |A| at step t."""
+    """Arm t mod |A| at step t; the next that is open where it is not."""
 
     def init(self, arms: int, **_: Any) -> RoundRobinState:
         return RoundRobinState(np.zeros(1, dtype=np.int64), arms)

@@ -12,6 +12,7 @@ from larl._compile import assign, inner
 from larl._words import pick
 from larl.policies._cholesky import solve_lower
 from larl.policies._contract import Policy, register
+from larl.policies._odds import Open, evenly, first_best
 from larl.policies._shared import Floats, Modes, Prior, Rows, Work, improve, leave, mean_level, place, readings
 
 DEAD = 10.0  # a mode whose evidence is e^10 times smaller than the best's is looked at every REST steps
@@ -28,6 +29,7 @@ class SharedLARLState(NamedTuple):
     left: Floats  # (arms,) rows of each seat that left the window
     unit: Floats  # (2,) the first reward, and the power of two that rewards are divided by (0 until two differ)
     time: NDArray[np.int64]  # (2,) steps so far, modes in use
+    mean: Floats  # (arms,) forecasts
     score: Floats  # (arms,) what `act` compares
     alpha: float
     effort: int  # rows looked at in a step by repeated improvements of a mode
@@ -86,15 +88,17 @@ def _meet(state: SharedLARLState, arm: int, value: float) -> None:
 
 @inner
 def _append(state: SharedLARLState, seat: int, value: float) -> None:
-    """Add an entry; where there is no room, the oldest row leaves the window."""
+    """Add an entry (seat −1: without a reward); where there is no room, the oldest row leaves the window."""
     rows, s = state.rows, state.prior.precision.size
     if rows.size[0] == rows.seat.size:
         for i in range(rows.size[1], s + 1):  # the first time, all the rows that have fewer than s lags leave with it
-            state.left[rows.seat[i]] += 1.0
+            if rows.seat[i] >= 0:
+                state.left[rows.seat[i]] += 1.0
         for k in range(state.time[1]):
             readings(rows, state.modes.theta[k], state.modes.sign[k], state.work.inverse, s)
             for i in range(rows.size[1], s + 1):
-                leave(rows, state.prior, state.modes, k, i, state.work)
+                if rows.seat[i] >= 0:
+                    leave(rows, state.prior, state.modes, k, i, state.work)
         rows.size[0] -= 1
         rows.size[1] = s
         for i in range(rows.size[0]):
@@ -159,6 +163,8 @@ def _forecast(state: SharedLARLState, k: int, seat: int) -> tuple[float, float]:
     x[a] = 1.0
     for j in range(min(s, rows.size[0])):
         other = rows.seat[rows.size[0] - 1 - j]
+        if other < 0:
+            continue
         b = place(s, other)
         y = (rows.value[rows.size[0] - 1 - j] - theta[b]) * sign[other] * math.exp(-theta[b + 1])
         level += theta[j] * y
@@ -185,6 +191,7 @@ def _rate(state: SharedLARLState) -> None:
                 gap = centre - mean
                 mean += gap * weight / so_far
                 variance += weight * (own + gap * (centre - mean))
+        state.mean[arm] = mean
         state.score[arm] = mean + state.alpha * math.sqrt(max(variance, 0.0))
 
 
@@ -201,6 +208,35 @@ def act(state: SharedLARLState, word: np.uint64) -> int:
         elif state.score[arm] > best:
             best, choice = state.score[arm], arm
     return choice
+
+
+def odds(state: SharedLARLState, available: Open, out: Floats) -> None:
+    unseen = 0
+    for arm in range(out.size):
+        unseen += available[arm] and state.seat[arm] < 0
+    if unseen > 0:
+        for arm in range(out.size):
+            out[arm] = 1.0 / unseen if available[arm] and state.seat[arm] < 0 else 0.0
+    elif state.unit[1] == 0.0:
+        evenly(available, out)
+    else:
+        first_best(state.score, available, out)
+
+
+def outlook(state: SharedLARLState, arm: int) -> tuple[float, float]:
+    if state.seat[arm] < 0 or state.unit[1] == 0.0:
+        return math.nan, math.nan
+    mean = state.mean[arm]
+    return state.unit[0] + state.unit[1] * mean, state.unit[1] * (state.score[arm] - mean)
+
+
+def skip(state: SharedLARLState, arm: int) -> None:
+    """An entry without a reading, which as a lag counts as an average one. Before the first reward, nothing."""
+    if state.rows.size[2] > 0:
+        state.time[0] += 1
+        _append(state, -1, 0.0)
+        if state.unit[1] > 0.0:
+            _rate(state)
 
 
 def update(state: SharedLARLState, arm: int, reward: float) -> None:
@@ -231,7 +267,7 @@ def update(state: SharedLARLState, arm: int, reward: float) -> None:
     _rate(state)
 
 
-@register(SharedLARLState, act, update)
+@register(SharedLARLState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class SharedLARL(Policy):
     """LARL whose arms share one latent state: 2|A| + s parameters and some for the start, in place of |A|(2s|A|+1).
@@ -261,5 +297,16 @@ class SharedLARL(Policy):
         work = Work(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(arms))
         seats, time = np.full(arms, -1, dtype=np.int64), np.array([0, 1], dtype=np.int64)
         return SharedLARLState(
-            rows, prior, modes, work, seats, np.zeros(arms), np.zeros(2), time, np.zeros(arms), self.alpha, 300
+            rows,
+            prior,
+            modes,
+            work,
+            seats,
+            np.zeros(arms),
+            np.zeros(2),
+            time,
+            np.zeros(arms),
+            np.zeros(arms),
+            self.alpha,
+            300,
         )

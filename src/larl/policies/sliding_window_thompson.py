@@ -7,7 +7,8 @@ import numpy as np
 
 from larl._check import checked, number, whole
 from larl.policies._contract import Policy, register
-from larl.policies._thompson import best_sample
+from larl.policies._odds import Floats, Open, surely
+from larl.policies._thompson import best_sample, posterior, sample_odds
 from larl.policies._window import Window, slide, window_init
 
 
@@ -25,7 +26,20 @@ def update(state: WindowThompsonState, arm: int, reward: float) -> None:
     slide(state.window, arm, reward)
 
 
-@register(WindowThompsonState, act, update)
+def skip(state: WindowThompsonState, arm: int) -> None:
+    slide(state.window, -1, 0.0)
+
+
+def outlook(state: WindowThompsonState, arm: int) -> tuple[float, float]:
+    return posterior(state.window.plays[arm], state.window.total[arm], state.sigma, state.prior_sd)
+
+
+def odds(state: WindowThompsonState, available: Open, out: Floats) -> None:
+    surely(-1, out)
+    sample_odds(state.window.plays, state.window.total, state.sigma, state.prior_sd, 1.0, available, out)
+
+
+@register(WindowThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class SlidingWindowThompson(Policy):
     """Thompson sampling on the plays of the last `window` steps."""

@@ -34,7 +34,19 @@ def update(state: SlidingWindowUCBState, arm: int, reward: float) -> None:
     slide(state.window, arm, reward)
 
 
-@register(SlidingWindowUCBState, act, update)
+def skip(state: SlidingWindowUCBState, arm: int) -> None:
+    slide(state.window, -1, 0.0)
+
+
+def outlook(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
+    window = state.window
+    if window.plays[arm] == 0.0:
+        return math.nan, math.inf
+    horizon = math.log(max(min(window.time[0], window.arm.size), 1))
+    return window.total[arm] / window.plays[arm], state.scale * math.sqrt(state.xi * horizon / window.plays[arm])
+
+
+@register(SlidingWindowUCBState, act, update, skip=skip, outlook=outlook)
 @dataclass(frozen=True)
 class SlidingWindowUCB(Policy):
     """Mean over the last `window` steps + B√(ξ log(min(t, window))/N), B = `scale` of the rewards, ξ = `xi`.

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from larl._check import checked, number
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
-from larl.policies._thompson import best_sample
+from larl.policies._odds import Floats, Open, surely
+from larl.policies._thompson import best_sample, posterior, sample_odds
 
 
 class ThompsonState(NamedTuple):
@@ -28,7 +29,20 @@ def update(state: ThompsonState, arm: int, reward: float) -> None:
     fade(state.plays, state.total, state.discount, arm, reward)
 
 
-@register(ThompsonState, act, update)
+def skip(state: ThompsonState, arm: int) -> None:
+    fade(state.plays, state.total, state.discount, -1, 0.0)
+
+
+def outlook(state: ThompsonState, arm: int) -> tuple[float, float]:
+    return posterior(state.plays[arm], state.total[arm], state.sigma, state.prior_sd)
+
+
+def odds(state: ThompsonState, available: Open, out: Floats) -> None:
+    surely(-1, out)
+    sample_odds(state.plays, state.total, state.sigma, state.prior_sd, 1.0, available, out)
+
+
+@register(ThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
     """Means a priori N(0, prior_sd²), rewards N(mean, sigma²); the arm whose sampled mean is largest."""

@@ -31,7 +31,11 @@ def update(state: UCBState, arm: int, reward: float) -> None:
     state.total[arm] += reward
 
 
-@register(UCBState, act, update)
+def outlook(state: UCBState, arm: int) -> tuple[float, float]:
+    return state.total[arm] / state.weight[arm], state.alpha / math.sqrt(state.weight[arm])
+
+
+@register(UCBState, act, update, outlook=outlook)
 @dataclass(frozen=True)
 class UCB(Policy):
     """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`."""

@@ -1,0 +1,78 @@
+"""The two things an agent does with a policy's State, compiled: choose an arm, and go through what happened."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._compile import entry, inline
+from larl._words import uniform, word
+from larl.policies._contract import act, odds, outlook, present, skip, update
+from larl.policies._odds import Floats, Open
+
+Ints = NDArray[np.int64]
+
+
+@inline
+def by_floor(u: float, floor: float, available: Open, count: int) -> int:
+    """Which of the `count` open arms the floor chooses: each for a share `floor` of the u in [0, 1), else −1."""
+    if u >= count * floor:
+        return -1
+    left = min(int(u / floor), count - 1)
+    for arm in range(available.size):
+        if available[arm]:
+            if left == 0:
+                return arm
+            left -= 1
+    return -1
+
+
+@inline
+def by_odds(u: float, odds: Floats) -> int:
+    """An arm, each for a share `odds[arm]` of the u in [0, 1)."""
+    chosen = -1
+    for arm in range(odds.size):
+        if odds[arm] > 0.0 and u >= 0.0:
+            chosen = arm
+        u -= odds[arm]
+    return chosen
+
+
+@entry
+def choose(
+    state: Any, context: Floats, key: np.uint64, coin: np.uint64, t: int, floor: float,
+    available: Open, probabilities: Floats, notes: Floats,
+) -> int:  # fmt: skip
+    """The arm of step t. Every open arm has probability `floor`; what is left goes to the policy's own choice.
+
+    Into `probabilities` the law of the choice; into `notes` what the policy expects of the arm, its width, and whether
+    the floor chose.
+    """
+    present(state, context)
+    odds(state, available, probabilities)
+    arms, count = probabilities.size, 0
+    for arm in range(arms):
+        count += available[arm]
+    chosen = by_floor(uniform(word(coin, t)), floor, available, count)
+    explored = chosen >= 0
+    if not explored:
+        whole = count == arms
+        chosen = act(state, word(key, t)) if whole else by_odds(uniform(word(key, t)), probabilities)
+    for arm in range(arms):
+        if available[arm]:
+            probabilities[arm] = floor + (1.0 - count * floor) * probabilities[arm]
+    notes[0], notes[1] = outlook(state, chosen)
+    notes[2] = 1.0 if explored else 0.0
+    return chosen
+
+
+@entry
+def go_through(state: Any, contexts: Floats, arms: Ints, rewards: Floats, first: int, end: int) -> None:
+    """Teach a State the steps first … end − 1. A reward of nan is missing; an arm of −1, and nothing was played."""
+    for i in range(first, end):
+        present(state, contexts[i])
+        if math.isnan(rewards[i]):
+            skip(state, arms[i])
+        else:
+            update(state, arms[i], rewards[i])
