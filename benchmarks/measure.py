@@ -16,7 +16,6 @@ import numpy as np
 
 import larl
 from larl.blocks import cut, default_threads, on_threads, quick_size
-from larl.policies import decide, learn
 from larl.world import Walk
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
@@ -57,16 +56,17 @@ def play(
 
 
 def live(spec: larl.policies.Policy, world: larl.world.World, steps: int) -> np.ndarray:
-    """µs of every decide + learn of one trial, through the public functions."""
-    state, walk = spec.init(world.arms, horizon=steps, world=world), Walk(world, 1, 0)
+    """µs of every decide + observe of an agent in one trial."""
+    agent, walk = larl.Agent(spec, world.arms, seed=1, horizon=steps, world=world), Walk(world, 1, 0)
     took = np.empty(steps)
     for t in range(steps):
-        word, started = walk.word, time.perf_counter()
-        arm = decide(state, word)
+        started = time.perf_counter()
+        decision = agent.decide()
         between = time.perf_counter()
+        arm = int(str(decision.arm))
         reward = walk.reward(arm)
         again = time.perf_counter()
-        learn(state, arm, reward, world.arms)
+        agent.observe(decision, reward)
         took[t] = (between - started + time.perf_counter() - again) * 1e6
         walk.advance(arm)
     return took

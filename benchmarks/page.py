@@ -102,8 +102,8 @@ free cores. It was reached by {reached} of {len(rows)} policies, and by the kern
 
 ## Live
 
-`larl.decide` and `larl.learn` from Python on the wall, 2 arms, one trial. For the small policies most of it is Python handing a
-State over.
+`decide` + `observe` of a `larl.Agent` on the wall, 2 arms, one trial. For the small policies most of it is Python: checks, the
+record of the step, the Decision.
 
 {table(["policy", "p50, µs", "p99, µs", "State"], live)}
 """
@@ -121,7 +121,7 @@ def peers(found: Found) -> str:
     named = ", ".join(f"{package} {number}" for package, number in releases.items())
     return f"""## Beside peers
 
-A decision and its learning on the same contexts and rewards, one thread each ({named}). larl live is `decide` + `learn` from Python
+A decision and its learning on the same contexts and rewards, one thread each ({named}). larl live is `decide` + `observe` of an agent
 with the policy of the same kind (LARL, `SlidingWindowUCB`, `DiscountedUCB`); larl's engine is the same policy with its world.
 Contexts are made beforehand for the peers; LARL makes its own.
 

@@ -9,7 +9,6 @@ import numpy as np
 
 import larl
 from adapters import PEERS, Peer, missing, release
-from larl.policies import decide, learn
 from larl.policies._lags import dense, lags_init
 from larl.policies._lags import push as _push
 from measure import play, quickest, save, world_of
@@ -50,14 +49,13 @@ def peer_step(peer: Peer, arms: int, s: int) -> float:
 
 
 def our_live(spec: larl.policies.Policy, arms: int, s: int) -> float:
-    """µs of decide + learn from Python on the same rewards."""
+    """µs of an agent's decide + observe on the same arms and rewards."""
     _, picks, rewards = decisions(arms, s)
-    state, started = spec.init(arms), 0.0
+    agent, started = larl.Agent(spec, arms), 0.0
     for t in range(BEFORE + STEPS):
         if t == BEFORE:
             started = time.process_time()
-        decide(state, t)
-        learn(state, int(picks[t]), float(rewards[t]), arms)
+        agent.observe(agent.decide(), float(rewards[t]), arm=agent.arms[picks[t]])
     return (time.process_time() - started) / STEPS * 1e6
 
 

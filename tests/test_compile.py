@@ -91,7 +91,11 @@ def act(state, word):
 def update(state, arm, reward):
     pass
 
-@register(FixedState, act, update)
+def odds(state, available, out):
+    for arm in range(out.size):
+        out[arm] = 1.0 if arm == {arm} else 0.0
+
+@register(FixedState, act, update, odds=odds)
 @dataclass(frozen=True)
 class Fixed(Policy):
     def init(self, arms, **_):
@@ -102,7 +106,7 @@ class Fixed(Policy):
 def test_a_policy_from_outside_is_compiled_afresh_and_leaves_nothing(tmp_path):
     code = (
         "import larl, outside; r = larl.compare({'a': outside.Fixed()}, larl.worlds.paper(1), horizon=3, trials=1);"
-        "print(r.arm.values.ravel().tolist(), larl.decide(outside.Fixed().init(2), 0))"
+        "print(r.arm.values.ravel().tolist(), larl.Agent(outside.Fixed(), 2).decide().arm)"
     )
     settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
     for arm in (0, 1):

@@ -11,9 +11,9 @@ import larl
 import larl.gym
 from larl import variants, worlds
 from larl.filter import filter_path, steady_state
-from larl.policies import decide, learn
 from larl.study import read_study
 from larl.world import Walk
+from tests.stepping import decide, learn
 
 FINE = {"gammas": [[[0.5, 0.2], [-0.3, 0.6]]], "beta": [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], "mu": [0.0, 0.1, 0.2]}
 TWO = larl.LatentVAR(**FINE, gamma0=[0.3, -0.1], cov_z=[[1.0, 0.4], [0.4, 0.5]], sigma_r=0.7)
@@ -248,7 +248,7 @@ def test_the_walk_and_the_engine_agree_and_the_kalman_oracle_plays_the_filters_b
                 arm = decide(state, walk.word)
                 reward = walk.reward(arm)
                 assert (arm, reward) == (result.arm[i, trial, t], result.reward[i, trial, t].item())
-                learn(state, arm, reward, arms=3)
+                learn(state, arm, reward)
                 walk.advance(arm)
                 played.append(arm)
                 seen.append(reward)

@@ -9,8 +9,8 @@ from statsmodels.tsa.statespace.mlemodel import MLEModel
 import larl
 from larl import variants, worlds
 from larl.filter import filter_path, measurement_variance, steady_state
-from larl.policies import decide, learn
 from larl.theory import bias_row, noise_scale, reward_parameters
+from tests.stepping import decide, learn
 from tests.test_vector import TWO, joint_gaussian, play, random_world
 
 
@@ -109,7 +109,7 @@ def test_the_steady_state_solves_the_riccati_equation_and_is_reached(seed):
             assert np.allclose(fixed.z, exact.belief.mean, rtol=1e-5, atol=1e-6)
             assert decide(fixed, t) == decide(exact, t)
         for state in (exact, fixed):
-            learn(state, int(arms[t]), float(rewards[t]), arms=world.arms)
+            learn(state, int(arms[t]), float(rewards[t]))
 
 
 def test_without_reward_noise_the_steady_state_is_still_the_filters():

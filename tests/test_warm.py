@@ -15,7 +15,7 @@ from tests.test_cli import command
 STEP = (
     "import larl;"
     "larl.compare({'it': larl.Random()}, larl.worlds.paper(1), horizon=4, trials=1, progress=False);"
-    "larl.decide(larl.Random().init(2), 0)"
+    "larl.Agent(larl.Random(), 2)"
 )
 
 

@@ -38,9 +38,7 @@ _HOMES = {
     "Result": "result",
     "Walk": "world",
     "compare": "comparison",
-    "decide": "policies",
     "join": "result",
-    "learn": "policies",
     "load": "result",
 }
 _MODULES = (

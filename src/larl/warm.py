@@ -6,9 +6,9 @@ from typing import Any
 
 from larl import _compile, worlds
 from larl._check import InvalidValue
+from larl.agent import Agent
 from larl.comparison import compare
-from larl.policies import REGISTRY, Policy, decide, learn
-from larl.world import Walk
+from larl.policies import REGISTRY, DynamicOracle, Policy
 
 HORIZON = 60
 # What a policy asks for; where States differ by a setting, one of each.
@@ -33,14 +33,12 @@ def specs(name: str) -> list[Policy]:
 
 
 def warm_one(spec: Policy) -> None:
-    """Whatever a comparison or a live step of a policy has to compile in a `LatentAR` or `LatentVAR`."""
+    """Whatever a comparison or an agent of a policy has to compile in a `LatentAR` or `LatentVAR`."""
     world = worlds.paper(1)
     for keep in ("all", "summary"):
         compare({"it": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
-    state, walk = spec.init(world.arms, horizon=HORIZON, world=world), Walk(world, 0, 0)
-    arm = decide(state, walk.word)
-    learn(state, arm, walk.reward(arm), world.arms)
-    walk.advance(arm)
+    if not isinstance(spec, DynamicOracle):
+        Agent(spec, world.arms, horizon=HORIZON, world=world)
 
 
 def warm(names: Iterable[str] = (), say: Callable[[str], None] = print) -> int:

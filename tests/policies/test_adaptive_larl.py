@@ -10,10 +10,10 @@ from scipy import stats
 import larl
 from larl import worlds
 from larl.policies import adaptive_larl as module
-from larl.policies import decide, learn
 from larl.policies._ensemble import NEGLIGIBLE, PRIOR_ROWS, PRIOR_SHARE, learn_all, mixture, predict
 from larl.policies._ensemble import variance as variance_of
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 
 @numba.njit
@@ -122,7 +122,7 @@ def test_predictions_and_weights_are_those_of_brute_force(s_max):
             awake = ~np.isnan(density)
             density[~awake] = (weight[awake] @ density[awake]) / weight[awake].sum()
             weight *= density
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
         for shadow in shadows:
             shadow.follow_the_centre()
         assert np.exp(state.log_weight) == pytest.approx(weight / weight[state.order <= t].max(), rel=1e-7)
@@ -139,7 +139,7 @@ def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
             state.first[0] = reward
         for shadow in (each for each in shadows if each.order <= t):
             shadow.learn(arm, reward)
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
         for shadow in shadows:
             shadow.follow_the_centre()
     before, posteriors, rows = state.log_weight.copy(), [shadow.posterior() for shadow in shadows], []
@@ -161,7 +161,7 @@ def test_without_lags_the_centre_is_a_mean_that_weighs_late_rewards_more():
     state, seen = larl.AdaptiveLARL(0).init(3), []
     assert set(state.order) == {0}
     for arm, reward in play(40):
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
         seen.append(reward)
         time = np.arange(1, len(seen) + 1)
         assert state.centre[:, 0] + seen[0] == pytest.approx(np.full(state.loss.size, time @ seen / time.sum()))
@@ -170,7 +170,7 @@ def test_without_lags_the_centre_is_a_mean_that_weighs_late_rewards_more():
 def test_the_mixture_holds_doubt_and_disagreement():
     state = larl.AdaptiveLARL(2).init(3)
     for arm, reward in play(30):
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
     weight = np.exp(state.log_weight) * (state.log_weight > NEGLIGIBLE)
     weight /= weight.sum()
     for arm in range(3):
@@ -190,7 +190,7 @@ def decisions(rewards, change):
     state, chosen = larl.AdaptiveLARL().init(rewards.shape[1]), []
     for t, row in enumerate(rewards):
         chosen.append(decide(state, (t * 7919 + 13) * 2**40))
-        learn(state, chosen[-1], float(change(row[chosen[-1]])), arms=rewards.shape[1])
+        learn(state, chosen[-1], float(change(row[chosen[-1]])))
     return chosen, state
 
 
@@ -229,10 +229,10 @@ def test_units_change_nothing_but_rounding(change):
 def test_equal_rewards_teach_nothing_and_break_nothing():
     state = larl.AdaptiveLARL().init(2)
     for t in range(50):
-        learn(state, t % 2, 3.0, arms=2)
+        learn(state, t % 2, 3.0)
     assert {decide(state, word) for word in (0, 2**64 - 1)} == {0, 1}
     for t in range(50):
-        learn(state, t % 2, 3.0 + t % 2, arms=2)
+        learn(state, t % 2, 3.0 + t % 2)
     assert decide(state, 0) == 1
     assert np.isfinite(mixed(state, 0)).all()
 
@@ -241,7 +241,7 @@ def test_many_arms_do_without_ties_of_sign():
     state = larl.AdaptiveLARL(2).init(module.MOST_TIED + 1)
     assert state.tied.theta.shape[0] == 0
     for arm, reward in play(60, world=worlds.random(2, module.MOST_TIED + 1, 0)):
-        learn(state, arm, reward, arms=module.MOST_TIED + 1)
+        learn(state, arm, reward)
     assert 0 <= decide(state, 0) <= module.MOST_TIED
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
+from tests.stepping import decide, learn
 
 
 def estimate(seen, arm, t, alpha):
@@ -60,7 +60,7 @@ def test_choices_are_those_of_the_algorithm_in_words(alpha, sigma, arms, epoch, 
         arm = decide(state, t)
         assert arm == reference.choice()
         explored += t % epoch >= arms and arm != reference.leader
-        learn(state, arm, rewards[arm], arms=arms)
+        learn(state, arm, rewards[arm])
         reference.learn(arm, rewards[arm])
         now = len(reference.seen)
         for a in {a for a, _ in reference.seen}:
@@ -75,7 +75,7 @@ def test_every_epoch_begins_with_one_look_at_each_arm():
         if t % 11 == 0:  # nothing is left of the epoch before
             assert all(np.array_equal(now, first) for now, first in zip(state, spec.init(4), strict=True))
         choices.append(decide(state, 0))
-        learn(state, choices[-1], 9.0 * (choices[-1] == 2), arms=4)  # arm 2 leads by far: none of the rest is tried
+        learn(state, choices[-1], 9.0 * (choices[-1] == 2))  # arm 2 leads by far: none of the rest is tried
     assert choices == ([0, 1, 2, 3] + [2] * 7) * 4
 
 
@@ -89,12 +89,12 @@ def test_an_arm_is_triggered_within_the_threshold_of_its_error(age):
         seen += [(0, 50.0)] * (age - 2) + [(0, (mean + factor * threshold * sigma * error) / alpha)]
         for arm, reward in seen:
             assert decide(state, 0) == arm
-            learn(state, arm, reward, arms=2)
+            learn(state, arm, reward)
         assert (state.triggered[1] >= 0) == triggered
         choices = []
         for _ in range(2):
             choices.append(decide(state, 0))
-            learn(state, choices[-1], 50.0 if choices[-1] == 0 else -50.0, arms=2)
+            learn(state, choices[-1], 50.0 if choices[-1] == 0 else -50.0)
         assert choices.count(1) == triggered  # the next step that is not the leader's is arm 1's, or nobody's
 
 
@@ -102,12 +102,12 @@ def test_an_arm_that_shows_more_takes_the_lead():
     state = larl.AR2(0.9, 1.0, epoch=100).init(2)
     for arm, reward in [(0, 1.0), (1, 0.8), (0, 1.0)]:
         assert decide(state, 0) == arm
-        learn(state, arm, reward, arms=2)
+        learn(state, arm, reward)
     assert decide(state, 0) == 1
-    learn(state, 1, 30.0, arms=2)
+    learn(state, 1, 30.0)
     for _ in range(6):  # far ahead it is all that is played
         assert decide(state, 0) == 1
-        learn(state, 1, 30.0, arms=2)
+        learn(state, 1, 30.0)
 
 
 @pytest.mark.parametrize(("alpha", "sigma", "arms"), [(0.9, 0.5, 2), (0.5, 0.3, 4), (0.9, 5.0, 3)])

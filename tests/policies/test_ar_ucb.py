@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
+from tests.stepping import decide, learn
 
 ARMS = 3
 
@@ -50,7 +50,7 @@ def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
             past = rewards[-1] if rewards else 0.0
             arms.append(arm)
             rewards.append(0.3 + (0.2, 0.5, -0.4)[arm] * past + rng.normal(scale=0.5))
-            learn(state, arms[-1], rewards[-1], arms=ARMS)
+            learn(state, arms[-1], rewards[-1])
     assert chosen == {0, 1, 2}
 
 
@@ -64,7 +64,7 @@ def test_the_theory_radius_by_the_choice_it_makes():
     for factor, expected in [(1 - 1e-9, 0), (1 + 1e-9, 1)]:
         state = larl.ARUCB(0, radius="theory").init(2, horizon=horizon)
         for _ in range(n):
-            learn(state, 1, factor * level, arms=2)
+            learn(state, 1, factor * level)
         assert decide(state, 0) == expected
     with pytest.raises(larl.InvalidValue, match="ARUCB: delta = None"):
         larl.ARUCB(0, radius="theory").init(2)
@@ -76,7 +76,7 @@ def test_the_first_steps_are_random_and_not_learnt_from():
     for reward in (7.0, -4.0):
         shares = np.bincount([decide(state, word) for word in words], minlength=ARMS) / size
         assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
-        learn(state, 1, reward, arms=ARMS)
+        learn(state, 1, reward)
         assert not state.ridge.theta.any()
         assert np.array_equal(state.ridge.inverse, [np.eye(3)] * 3)
     assert np.array_equal(state.context, [1.0, -4.0, 7.0])
@@ -94,4 +94,4 @@ def test_of_order_zero_it_is_ucb(alpha):
         assert arm == same
         reward = rng.normal(0.1 * arm)
         for state in states:
-            learn(state, arm, reward, arms=ARMS)
+            learn(state, arm, reward)

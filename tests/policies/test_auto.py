@@ -8,13 +8,14 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.policies import auto, decide, learn
+from larl.policies import auto
 from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, replay, rows_of, step
 from larl.policies._normals import become_prior, fit
 from larl.policies._particles import derive_all, resample
 from larl.policies._rows import LANES
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 KINDS = [Kind(0, LATENT), Kind(1, LATENT), Kind(2, LATENT), Kind(5, LATENT), Kind(1, WANDERING), Kind(2, TURNING)]
 
@@ -116,7 +117,7 @@ def lived(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
     state, walk, chosen = spec.init(world.arms), Walk(world, seed, trial), []
     for _ in range(steps):
         chosen.append(decide(state, walk.word))
-        learn(state, chosen[-1], shift + scale * walk.reward(chosen[-1]), world.arms)
+        learn(state, chosen[-1], shift + scale * walk.reward(chosen[-1]))
         walk.advance(chosen[-1])
     return state, chosen
 
@@ -132,7 +133,7 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
     spec = larl.Auto(particles=2560)  # with the default 160, which signs the arms have is itself uncertain
     whole = spec.init(2)
     for arm, reward in zip(arms, rewards, strict=True):
-        learn(whole, int(arm), float(reward), 2)
+        learn(whole, int(arm), float(reward))
     state = whole.swarm
     for mine in (1, 2, 3, 4):  # wandering levels, a state that turns, p = 1, p = 2
         kind, _, weight, _ = auto.breeds(2, spec.orders, spec.particles)[mine]
@@ -217,9 +218,9 @@ def test_arms_are_tried_while_all_rewards_are_equal():
     for t in range(30):
         arm = decide(state, int(larl._words.policy_word(1, 1, t)))
         chosen.add(arm)
-        learn(state, arm, 1.0, 3)
+        learn(state, arm, 1.0)
     assert chosen == {0, 1, 2}
-    learn(state, 0, 2.0, 3)
+    learn(state, 0, 2.0)
     assert np.isfinite(state.score).all()
 
 
@@ -228,7 +229,7 @@ def test_hostile_rewards_leave_finite_scores():
     state = larl.Auto(memory=20).init(2)
     for t in range(90):
         reward = [0.0, 1e6, -1e-6, 1e6 * rng.standard_cauchy()][t % 4]
-        learn(state, int(rng.integers(2)), reward, 2)
+        learn(state, int(rng.integers(2)), reward)
         assert np.isfinite(state.score).all()
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import larl
-from larl.policies import decide, learn
+from tests.stepping import decide, learn
 
 HAZARD, SIGMA, PRIOR = 0.2, 0.7, 1.5
 SPEC = larl.ChangePointThompson(HAZARD, SIGMA, PRIOR, memory=50)
@@ -43,7 +43,7 @@ def draw_plays(seed, n, arms):
 def taught(plays, arms, spec=SPEC):
     state = spec.init(arms)
     for arm, reward in plays:
-        learn(state, arm, reward, arms=arms)
+        learn(state, arm, reward)
     return state
 
 
@@ -94,7 +94,7 @@ def test_a_full_memory_gives_up_the_least_likely(memory):
     plays = draw_plays(9, 40, 2)
     state, kept = larl.ChangePointThompson(HAZARD, SIGMA, PRIOR, memory).init(2), {0: 1.0}
     for n in range(40):
-        learn(state, *plays[n], arms=2)
+        learn(state, *plays[n])
         for start in kept:
             kept[start] *= evidence(plays[start : n + 1]) / evidence(plays[start:n])
         if len(kept) == memory:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
+from tests.stepping import decide, learn
 
 
 def sums(history, discount, arms):
@@ -36,24 +36,24 @@ def test_choices_are_those_of_the_index(discount, scale, xi):
         assert choice == np.argmax(index)
         arm = choice if rng.random() < 0.7 else int(rng.integers(3))
         history.append((arm, rng.normal(0.3 * arm)))
-        learn(state, *history[-1], arms=3)
+        learn(state, *history[-1])
 
 
 def test_arms_are_first_played_in_turn():
     state = larl.DiscountedUCB(0.9).init(4)
     for expected in range(4):
         assert decide(state, 0) == expected
-        learn(state, expected, 5.0 - expected, arms=4)
+        learn(state, expected, 5.0 - expected)
 
 
 def test_a_neglected_arm_is_tried_again():
     # n tends to 1/(1 − γ) = 10 while N of an arm left alone tends to 0, so its index passes any bound: with γ = 0.9,
     # B = 1, ξ = 0.6 and a mean 20 below, 2√(0.6 log 10/N) > 20 + 2√(0.6 log 10/10) at N ≈ 0.0123, 42 steps on.
     state, steps = larl.DiscountedUCB(0.9).init(2), []
-    learn(state, 1, 0.0, arms=2)
+    learn(state, 1, 0.0)
     for t in range(200):
         steps += [t] if decide(state, 0) == 1 else []
-        learn(state, decide(state, 0), 20.0 * (decide(state, 0) == 0), arms=2)
+        learn(state, decide(state, 0), 20.0 * (decide(state, 0) == 0))
     gaps = np.diff([0, *steps])
     neglected = next(m for m in range(1, 200) if 2 * math.sqrt(0.6 * math.log(10) / 0.9**m) > 20.74)
     assert len(steps) >= 4

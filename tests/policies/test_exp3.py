@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
 from larl.policies.exp3 import probability
+from tests.stepping import decide, learn
 
 
 @numba.njit
@@ -32,7 +32,7 @@ def test_probabilities_are_those_of_the_weights(gamma, low, high):
         p = mixed(weights, gamma)
         assert np.allclose(probabilities(state), p, rtol=1e-10)
         arm, reward = int(rng.integers(4)), float(rng.normal((low + high) / 2, high - low))
-        learn(state, arm, reward, arms=4)
+        learn(state, arm, reward)
         outside += not low < reward < high
         share = 0.0 if reward <= low else 1.0 if reward >= high else (reward - low) / (high - low)
         weights[arm] *= math.exp(gamma * (share / p[arm]) / 4)
@@ -42,7 +42,7 @@ def test_probabilities_are_those_of_the_weights(gamma, low, high):
 def test_arms_are_drawn_with_their_probabilities():
     state = larl.Exp3(0.3).init(3)
     for arm, reward in [(0, 1.0), (2, 0.7), (2, 1.0), (1, 0.1), (2, 0.9)]:
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
     p, size = probabilities(state), 8000
     words = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
     shares = np.bincount([decide(state, word) for word in words], minlength=3) / size
@@ -53,7 +53,7 @@ def test_arms_are_drawn_with_their_probabilities():
 def test_weights_do_not_overflow():
     state = larl.Exp3(0.5).init(2)
     for _ in range(4000):  # the weight itself would be e^(4000/3)
-        learn(state, 0, 1.0, arms=2)
+        learn(state, 0, 1.0)
     assert np.allclose(probabilities(state), [0.75, 0.25])
 
 
@@ -79,7 +79,7 @@ def test_restarts_come_exactly_every_batch():
         assert np.allclose(probabilities(state), p, rtol=1e-10)
         assert (np.ptp(p) == 0.0) == (t % length == 0)
         arm, reward = int(rng.integers(3)), float(rng.uniform(-0.5, 1.5))
-        learn(state, arm, reward, arms=3)
+        learn(state, arm, reward)
         weights[arm] *= math.exp(state.gamma * (min((reward + 1) / 2, 1) / p[arm]) / 3)
 
 
@@ -92,6 +92,6 @@ def test_rexp3_with_one_batch_is_exp3():
         arm = decide(exp3, word)
         assert decide(rexp3, word) == arm, t
         for state in (rexp3, exp3):
-            learn(state, arm, float(arm), arms=2)
+            learn(state, arm, float(arm))
     with pytest.raises(larl.InvalidValue, match="horizon"):
         larl.Rexp3(1.0).init(2)

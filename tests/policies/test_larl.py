@@ -8,11 +8,11 @@ import pytest
 from mabwiser.mab import MAB, LearningPolicy
 
 import larl
-from larl.policies import decide, learn
 from larl.policies._half import whole_inverse
 from larl.policies._lags import dense, push, score
 from larl.policies._lags import learn as learn_row
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "published_larl.npz"
 
@@ -47,7 +47,7 @@ def test_estimates_and_choices_are_those_of_a_direct_solve(s, ridge):
             assert decide(state, 0) == np.argmax(np.array(means) + 0.7 * np.array(widths))
             gram[arms[t]] += np.outer(phi, phi)
             moment[arms[t]] += rewards[t] * phi
-        learn(state, int(arms[t]), float(rewards[t]), arms=3)
+        learn(state, int(arms[t]), float(rewards[t]))
 
 
 def test_choices_are_those_of_mabwiser():
@@ -60,7 +60,7 @@ def test_choices_are_those_of_mabwiser():
             theirs = MAB([0, 1, 2], LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
             theirs.fit(arms[s:t].tolist(), rewards[s:t].tolist(), np.array(contexts[s:t]))
             assert decide(state, 0) == theirs.predict(contexts[t][None, :])
-        learn(state, int(arms[t]), float(rewards[t]), arms=3)
+        learn(state, int(arms[t]), float(rewards[t]))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
@@ -120,7 +120,7 @@ def test_published_decisions_are_reproduced():
             state, choices = spec.init(2), []
             for t in range(200):
                 choices.append(decide(state, 0))
-                learn(state, int(arms[t]), float(rewards[t]), arms=2)
+                learn(state, int(arms[t]), float(rewards[t]))
             if state.chosen[0] < 15:
                 assert choices == arms.tolist()
                 checked += 1
@@ -138,7 +138,7 @@ def test_bic_chooses_what_a_direct_computation_chooses(explore_with):
             if explore_with == "alternate":
                 assert arm == t % 2
             reward = float(rng.normal() + (0.8 * history_rewards[-1] if history_rewards else 0.0))
-            learn(state, arm, reward, arms=2)
+            learn(state, arm, reward)
             history_arms.append(arm)
             history_rewards.append(reward)
         criteria = []

@@ -6,9 +6,9 @@ import pytest
 import larl
 from larl import worlds
 from larl.filter import filter_path
-from larl.policies import decide, learn
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 WORLDS = {
     "three arms": THREE_ARMS,
@@ -42,7 +42,7 @@ def test_exact_oracle_plays_the_arm_best_at_the_filters_mean(name, seed):
     for t in range(60):
         choices.append(decide(state, t))
         assert choices[-1] == np.argmax(lines(world, means[t]))
-        learn(state, arms[t], rewards[t], arms=world.arms)
+        learn(state, arms[t], rewards[t])
     assert len(set(choices)) > 1
 
 
@@ -58,7 +58,7 @@ def test_steady_oracle_agrees_with_the_exact_in_the_long_run(name):
             assert steady.z[0] == pytest.approx(means[t], rel=1e-8, abs=1e-8)
             assert decide(steady, t) == decide(exact, t)
         for state in (exact, steady):
-            learn(state, arms[t], rewards[t], arms=world.arms)
+            learn(state, arms[t], rewards[t])
 
 
 def test_steady_oracle_begins_at_the_stationary_mean_and_the_exact_at_the_start():
@@ -82,7 +82,7 @@ def test_dynamic_oracle_goes_by_what_it_is_shown_and_not_by_what_it_earns():
     state = larl.DynamicOracle().init(3)
     for means, best in [([1.0, 3.0, 2.0], 1), ([-1.0, -3.0, -2.0], 0), ([0.0, 1.0, 1.0], 1)]:
         state.means[:] = means
-        learn(state, 2, 100.0, arms=3)
+        learn(state, 2, 100.0)
         assert decide(state, 0) == best
 
 

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 import larl
 from larl import worlds
-from larl.policies import decide, learn
 from larl.policies.predictive_sampling import sampling_variance
+from tests.stepping import decide, learn
 
 FUTURE = 120  # steps; at radius 0.9 what lies beyond moves a variance by 0.9²⁴⁰ ≈ 10⁻¹¹ of it, or less
 
@@ -69,7 +69,7 @@ def test_sampling_variance_is_what_the_future_would_remove(k, seed):
             _, after = posterior(world, plays, FUTURE)
             assert variance_of(state) == pytest.approx(before - after, rel=1e-7, abs=1e-10 * before)
         plays.append((int(rng.integers(world.arms)), float(rng.normal())))
-        learn(state, *plays[-1], arms=world.arms)
+        learn(state, *plays[-1])
 
 
 @pytest.mark.parametrize("steps", [0, 1, 9])
@@ -78,7 +78,7 @@ def test_arms_are_drawn_with_their_probabilities(steps):
     state, rng, plays, size = larl.PredictiveSampling().init(2, world=world), np.random.default_rng(1), [], 5000
     for t in range(steps):
         plays.append((t % 2, float(rng.normal())))
-        learn(state, *plays[-1], arms=2)
+        learn(state, *plays[-1])
     mean, before = posterior(world, plays, 0)
     sd = math.sqrt(before - posterior(world, plays, FUTURE)[1])
     p = norm.cdf((mean - 0.2 / 1.6) / sd)  # arm 1 is better where 0.6z > 0.2 − z

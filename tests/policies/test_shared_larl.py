@@ -10,8 +10,9 @@ from scipy.optimize import approx_fprime, minimize
 import larl
 from larl import theory, worlds
 from larl._compile import copy_fields
-from larl.policies import _shared, decide, learn
+from larl.policies import _shared
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 assemble = numba.njit(lambda state, k: _shared.assemble(state.rows, state.prior, state.modes, k, state.work))
 improve = numba.njit(lambda state, k: _shared.improve(state.rows, state.prior, state.modes, k, state.work))
@@ -27,7 +28,7 @@ def taught(spec: larl.SharedLARL, arms: np.ndarray, rewards: np.ndarray, count: 
     """The State after a history."""
     state = spec.init(count)
     for arm, reward in zip(arms, rewards, strict=True):
-        learn(state, int(arm), float(reward), arms=count)
+        learn(state, int(arm), float(reward))
     return state
 
 
@@ -166,7 +167,7 @@ def test_the_window_changes_nothing_until_it_is_full_and_little_after():
     gaps, sizes, same = [], [], []
     for t, (arm, reward) in enumerate(zip(arms, rewards, strict=True)):
         for state in (short, long):
-            learn(state, int(arm), float(reward), arms=3)
+            learn(state, int(arm), float(reward))
         if t < 84:
             assert np.array_equal(short.score, long.score)
         else:
@@ -184,7 +185,7 @@ def test_a_power_of_two_changes_no_decision():
     states = [larl.SharedLARL().init(2) for _ in range(3)]
     for arm, reward in zip(arms, rewards, strict=True):
         for state, factor in zip(states, (1.0, 2.0**-40, 2.0**30), strict=True):
-            learn(state, int(arm), float(reward * factor), arms=2)
+            learn(state, int(arm), float(reward * factor))
         assert all(np.array_equal(state.score, states[0].score) for state in states)
 
 
@@ -194,8 +195,8 @@ def test_units_change_nothing_but_rounding(shift, factor):
     arms, rewards = played(THREE_ARMS, 150)
     plain, other = larl.SharedLARL().init(3), larl.SharedLARL().init(3)
     for t, (arm, reward) in enumerate(zip(arms, rewards, strict=True)):
-        learn(plain, int(arm), float(reward), arms=3)
-        learn(other, int(arm), float(factor * reward + shift), arms=3)
+        learn(plain, int(arm), float(reward))
+        learn(other, int(arm), float(factor * reward + shift))
         if t >= 30:
             assert np.allclose(other.score * other.unit[1] / factor, plain.score * plain.unit[1], atol=1e-3)
 
@@ -233,7 +234,7 @@ def test_hostile_rewards_leave_every_number_finite(name, count):
     rng = np.random.default_rng(0)
     for t in range(260):
         arm = decide(state, int(rng.integers(2**63)))
-        learn(state, arm, float(HOSTILE[name](t, arm)), arms=count)
+        learn(state, arm, float(HOSTILE[name](t, arm)))
         fields = [each for part in (state.modes, state.rows, (state.score, state.unit)) for each in part]
         assert all(np.isfinite(each).all() for each in fields)
 
@@ -243,7 +244,7 @@ def test_constant_arms_are_told_apart():
     choices = []
     for t in range(60):
         choices.append(decide(state, t))
-        learn(state, choices[-1], float(choices[-1]), arms=3)
+        learn(state, choices[-1], float(choices[-1]))
     assert set(choices[20:]) == {2}
 
 

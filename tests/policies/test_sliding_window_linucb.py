@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
 from larl.policies._half import whole_inverse
 from larl.world import Walk
 from tests.conftest import THREE_ARMS
+from tests.stepping import decide, learn
 
 ARMS = 3
 
@@ -52,7 +52,7 @@ def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
             arm = best if rng.random() < 0.5 else arm
             rows.append((arm, x, walk.reward(arm)))
         history.append((arm, walk.reward(arm)))
-        learn(state, *history[-1], arms=ARMS)
+        learn(state, *history[-1])
         walk.advance()
 
 
@@ -67,7 +67,7 @@ def test_a_window_as_long_as_the_horizon_is_larl(s):
             windowed, plain = (decide(state, word) for state in states)
             assert windowed == plain
             for state in states:
-                learn(state, plain, walk.reward(plain), arms=ARMS)
+                learn(state, plain, walk.reward(plain))
             walk.advance()
 
 
@@ -85,7 +85,7 @@ def test_the_first_steps_are_random():
     for _ in range(2):
         shares = np.bincount([decide(state, word) for word in words], minlength=ARMS) / size
         assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
-        learn(state, 1, 5.0, arms=ARMS)
+        learn(state, 1, 5.0)
     assert len({decide(state, word) for word in words}) == 1
 
 
@@ -102,7 +102,7 @@ def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
             for j in range(2):
                 x[state.lags.cell[j]], x[state.lags.cell[j] + 1] = state.lags.reward[j], 1.0
             rows.append((arm, x, reward))
-        learn(state, arm, reward, arms=2)
+        learn(state, arm, reward)
         if t % 7 == 0 and rows:
             for other in range(2):
                 mine = [(x, y) for a, x, y in rows[-window:] if a == other]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import decide, learn
+from tests.stepping import decide, learn
 
 
 def index(history, window, arms, scale, xi):
@@ -29,7 +29,7 @@ def test_choices_are_those_of_the_index(window, scale, xi):
         assert choice == np.argmax(index(history, window, 3, scale, xi))
         arm = choice if rng.random() < 0.7 else int(rng.integers(3))
         history.append((arm, rng.normal(0.3 * arm)))
-        learn(state, *history[-1], arms=3)
+        learn(state, *history[-1])
         assert np.array_equal(state.window.plays, [sum(a == b for b, _ in history[-window:]) for a in range(3)])
 
 
@@ -42,7 +42,7 @@ def test_the_bonus_counts_the_steps_in_the_window(window, steps):
         state = larl.SlidingWindowUCB(window, scale=2.0).init(2)
         for t in range(steps):
             arm = 0 if t == steps - 2 else 1
-            learn(state, arm, factor * level * arm, arms=2)
+            learn(state, arm, factor * level * arm)
         assert decide(state, 0) == expected
 
 
@@ -50,7 +50,7 @@ def test_arms_are_first_played_in_turn():
     state = larl.SlidingWindowUCB(10).init(4)
     for expected in range(4):
         assert decide(state, 0) == expected
-        learn(state, expected, 5.0 - expected, arms=4)
+        learn(state, expected, 5.0 - expected)
 
 
 def test_what_left_the_window_has_no_say():
@@ -59,9 +59,9 @@ def test_what_left_the_window_has_no_say():
     for state, past in zip(states, (20, 13), strict=True):
         rng = np.random.default_rng(past)
         for _ in range(past):
-            learn(state, int(rng.integers(3)), float(rng.integers(-900, 900)), arms=3)
+            learn(state, int(rng.integers(3)), float(rng.integers(-900, 900)))
         for t in range(8):
-            learn(state, t % 3, float(t), arms=3)
+            learn(state, t % 3, float(t))
     assert np.array_equal(states[0].window.total, states[1].window.total)
     assert np.array_equal(states[0].window.plays, states[1].window.plays)
 
@@ -72,5 +72,5 @@ def test_rounding_errors_do_not_stay():
     rewards = rng.normal(size=40)
     rewards[:20:3] = 1e16
     for t in range(40):
-        learn(state, t % 2, rewards[t], arms=2)
+        learn(state, t % 2, rewards[t])
     assert np.allclose(state.window.total, [rewards[30::2].sum(), rewards[31::2].sum()], rtol=1e-12)

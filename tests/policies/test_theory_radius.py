@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies import learn
 from larl.policies._half import whole_inverse
 from larl.policies._lags import dense
 from larl.policies._theory_radius import radius
 from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 from tests.conftest import THREE_ARMS
+from tests.stepping import learn
 from tests.test_filter import play
 from tests.test_theory import steady_predictions
 
@@ -34,7 +34,7 @@ def test_radius_is_lemma_3(s):
         if t >= s:
             rows[arms[t]].append(dense(state.lags, s, 3))
             biases[arms[t]].append(THREE_ARMS.beta[arms[t]] * bias_row(THREE_ARMS, s) @ predictions[t - s])
-        learn(state, int(arms[t]), float(rewards[t]), arms=3)
+        learn(state, int(arms[t]), float(rewards[t]))
     d, bound = 6 * s + 1, context_bound(THREE_ARMS, s, delta / 2, steps)
     for arm in range(3):
         x = np.array(rows[arm])
@@ -64,7 +64,7 @@ def test_the_set_covers_the_truth():
         arms, rewards = play(THREE_ARMS, run, steps)
         state = larl.LARL(s, radius="theory", delta=delta).init(3, horizon=steps, world=THREE_ARMS)
         for t in range(steps):
-            learn(state, int(arms[t]), float(rewards[t]), arms=3)
+            learn(state, int(arms[t]), float(rewards[t]))
         for arm in range(3):
             away = state.ridge.theta[arm] - theta[arm, order]
             distance = math.sqrt(away @ np.linalg.solve(whole_inverse(state.ridge, arm), away))

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 import larl
-from larl.policies import decide, learn
 from larl.policies._thompson import posterior
+from tests.stepping import decide, learn
 
 SIGMA, PRIOR = 0.8, 1.7
 
@@ -48,14 +48,14 @@ def test_posteriors_are_those_of_the_history(name):
         expected = [reference(history, a, weight) for a in range(3)]
         assert np.allclose(moments(state, 3), expected, rtol=1e-9, atol=1e-12)
         history.append((int(rng.choice(3, p=[0.6, 0.3, 0.1])), rng.normal(2.0)))
-        learn(state, *history[-1], arms=3)
+        learn(state, *history[-1])
 
 
 def test_posterior_is_the_conditional_of_the_joint_gaussian():
     rewards = np.random.default_rng(1).normal(1.0, 2.0, 7)
     state = larl.ThompsonSampling(SIGMA, PRIOR).init(2)
     for reward in rewards:
-        learn(state, 1, reward, arms=2)
+        learn(state, 1, reward)
     seen = PRIOR**2 * np.ones((7, 7)) + SIGMA**2 * np.eye(7)
     weights = np.linalg.solve(seen, np.full(7, PRIOR**2))
     expected = weights @ rewards, math.sqrt(PRIOR**2 - weights.sum() * PRIOR**2)
@@ -68,7 +68,7 @@ def test_two_arms_are_drawn_with_their_probabilities(name, rewards):
     spec, weight = POLICIES[name]
     state, size = spec.init(2), 5000
     for arm, reward in rewards:
-        learn(state, arm, reward, arms=2)
+        learn(state, arm, reward)
     (m0, s0), (m1, s1) = (reference(rewards, a, weight) for a in range(2))
     p = norm.cdf((m1 - m0) / math.hypot(s0, s1))
     words = np.random.default_rng(7).integers(0, 2**64, size, dtype=np.uint64)
@@ -87,5 +87,5 @@ def test_without_forgetting_it_is_the_plain_one(spec):
         played.add(arm)
         reward = rng.normal(0.2 * arm)
         for state in states:
-            learn(state, arm, reward, arms=3)
+            learn(state, arm, reward)
     assert played == {0, 1, 2}

@@ -23,6 +23,7 @@ from larl.agent._file import InvalidFile as InvalidFile
 from larl.agent._kernels import choose
 from larl.agent._past import Past
 from larl.policies import DynamicOracle, Policy, from_dict
+from larl.policies._contract import has_law
 from larl.variants import from_dict as world_from_dict
 from larl.world import World
 
@@ -78,7 +79,11 @@ class Agent:
         self.counts = dict.fromkeys(COUNTS, 0)  # how rewards came
         self._place = {name: arm for arm, name in enumerate(self.arms)}
         self._width = int(getattr(policy, "context", 0))
-        self._start(copy_fields(policy.init(len(self.arms), horizon=horizon, world=world)), 0)
+        state = copy_fields(policy.init(len(self.arms), horizon=horizon, world=world))
+        if not has_law(state):
+            accepted = "a policy that says how likely its choices are: registered with outlook= or odds="
+            raise InvalidValue("Agent", "policy", policy, accepted)
+        self._start(state, 0)
 
     def _start(self, state: Any, time: int) -> None:
         self._past = Past(state, self.patience, self._width, time)

@@ -59,6 +59,8 @@ def choose(
     if not explored:
         whole = count == arms
         chosen = act(state, word(key, t)) if whole else by_odds(uniform(word(key, t)), probabilities)
+        if not 0 <= chosen < arms:
+            raise ValueError("a policy chose an arm that does not exist")
     for arm in range(arms):
         if available[arm]:
             probabilities[arm] = floor + (1.0 - count * floor) * probabilities[arm]

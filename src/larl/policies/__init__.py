@@ -1,6 +1,6 @@
 """Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
 
-from larl.policies._contract import REGISTRY, Policy, decide, from_dict, from_json, learn, register, tie
+from larl.policies._contract import REGISTRY, Policy, from_dict, from_json, register, tie
 from larl.policies.adaptive_larl import AdaptiveLARL
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
@@ -49,10 +49,8 @@ __all__ = [
     "SlidingWindowThompson",
     "SlidingWindowUCB",
     "ThompsonSampling",
-    "decide",
     "from_dict",
     "from_json",
-    "learn",
     "register",
     "tie",
 ]

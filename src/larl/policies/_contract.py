@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, known_fields, number, whole
-from larl._compile import NAMES, entry, generic, implement
+from larl._check import InvalidValue, check_fields, known_fields
+from larl._compile import NAMES, generic, implement
 from larl.policies._odds import Floats, Open, evenly, surely
 
 if TYPE_CHECKING:
@@ -127,6 +127,11 @@ def register(
     return add
 
 
+def has_law(state: Any) -> bool:
+    """Whether the policy of a State says with which probabilities it chooses."""
+    return any(type(state) in function.__dict__["table"] for function in (odds, outlook))
+
+
 LIVE: dict[str, Callable[..., Any]] = {"skip": skip, "outlook": outlook, "odds": odds, "present": present}
 
 
@@ -160,27 +165,3 @@ def from_json(text: str) -> Policy:
     if not isinstance(values, dict):
         raise InvalidValue("policy", "JSON", values, 'an object such as {"policy": "LARL", "s": 5}')
     return from_dict(values)
-
-
-@entry
-def _act(state: Any, word: np.uint64) -> int:
-    return act(state, word)
-
-
-@entry
-def _update(state: Any, arm: int, reward: float) -> None:
-    update(state, arm, reward)
-
-
-def decide(state: Any, word: int) -> int:
-    """One live decision: the compiled `act`. `word` is any whole number from 0 to 2⁶⁴ − 1."""
-    return int(_act(state, np.uint64(whole(0, 2**64 - 1)("decide", "word", word))))
-
-
-def learn(state: Any, arm: int, reward: float, arms: int) -> None:
-    """One live observation: the compiled `update`, after checks. What is refused leaves the State as it was.
-
-    `arms` is the number that the State was made for.
-    """
-    arm = whole(0, arms - 1)("learn", "arm", arm)
-    _update(state, arm, number()("learn", "reward", reward))

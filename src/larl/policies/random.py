@@ -7,6 +7,7 @@ import numpy as np
 
 from larl._words import pick
 from larl.policies._contract import Policy, register
+from larl.policies._odds import Floats, Open, evenly
 
 
 class RandomState(NamedTuple):
@@ -21,7 +22,11 @@ def update(state: RandomState, arm: int, reward: float) -> None:
     pass
 
 
-@register(RandomState, act, update)
+def odds(state: RandomState, available: Open, out: Floats) -> None:
+    evenly(available, out)
+
+
+@register(RandomState, act, update, odds=odds)
 @dataclass(frozen=True)
 class Random(Policy):
     """Every arm with the same probability, whatever happened before."""
