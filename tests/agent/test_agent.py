@@ -76,7 +76,7 @@ def draws(state: Any, floor: float, available: Any, count: int, odds: Any, notes
 
 choose_ = numba.njit(choose.__wrapped__)
 DRAWS = 100_000
-DRAWN = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0)), larl.ChangePointThompson(memory=10)]
+DRAWN = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
 
 
 @pytest.mark.parametrize("available", [[True, True, True], [True, False, True]])
