@@ -12,43 +12,46 @@ from larl._compile import inline
 from larl._words import pick
 from larl.policies import _theory_radius
 from larl.policies._contract import Policy, register
-from larl.policies._half import Half, half_init
-from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
+from larl.policies._lags import lags_init, pair_count, push
+from larl.policies._tiles import Pairs, Tiles, learn, scores, tiles_init
 
 if TYPE_CHECKING:
     from larl.world import World
 
 
 class LARLState(NamedTuple):
-    ridge: Half
-    lags: Lags
+    ridge: Tiles
+    lags: Pairs
     time: NDArray[np.int64]  # (1,)
     arms: int
     alpha: float
 
 
 @inline
-def best_arm(ridge: Half, lags: Lags, s: int, arms: int, alpha: float) -> int:
+def best_arm(ridge: Tiles, lags: Pairs, s: int, arms: int, alpha: float) -> int:
     """The lowest arm with the largest Φᵀθ_a + α√(ΦᵀV_a⁻¹Φ)."""
     best, choice = -math.inf, 0
-    for arm in range(arms):
-        mean, width = score(ridge, arm, lags, s)
+    for arm in range(0, arms, 2):
+        other = min(arm + 1, arms - 1)  # the last of an odd number is its own other
+        mean, width, other_mean, other_width = scores(ridge, arm, other, lags, s + 1)
         if mean + alpha * width > best:
             best, choice = mean + alpha * width, arm
+        if other_mean + alpha * other_width > best:
+            best, choice = other_mean + alpha * other_width, other
     return choice
 
 
 def act(state: LARLState, word: np.uint64) -> int:
-    s = state.lags.cell.size
+    s = state.lags.place.size - 1
     if state.time[0] < s:
         return pick(word, state.arms)
     return best_arm(state.ridge, state.lags, s, state.arms, state.alpha)
 
 
 def update(state: LARLState, arm: int, reward: float) -> None:
-    s = state.lags.cell.size
+    s = state.lags.place.size - 1
     if state.time[0] >= s:
-        learn(state.ridge, arm, state.lags, s, state.arms, reward)
+        learn(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
     push(state.lags, s, state.arms, arm, reward)
     state.time[0] += 1
 
@@ -70,8 +73,8 @@ class LARL(Policy):
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        ridge = half_init(arms, dimension(self.s, arms), self.ridge)
-        lags, time = lags_init(self.s), np.zeros(1, dtype=np.int64)
+        ridge = tiles_init(arms, pair_count(self.s, arms), self.ridge)
+        lags, time = lags_init(self.s, arms), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":
             return _theory_radius.init(ridge, lags, time, self.delta, horizon, world)
         return LARLState(ridge, lags, time, arms, self.alpha)

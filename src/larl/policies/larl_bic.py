@@ -11,14 +11,15 @@ from larl._check import InvalidValue, checked, number, one_of, whole
 from larl._compile import inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
-from larl.policies._half import Floats, Half, half_clear, half_init
-from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
+from larl.policies._lags import dimension, lags_init, pair_count, push
+from larl.policies._quads import Floats
+from larl.policies._tiles import Pairs, Tiles, learn, score, tiles_clear, tiles_init
 from larl.policies.larl import best_arm
 
 
 class LARLBICState(NamedTuple):
-    ridge: Half  # with room for s_max
-    lags: Lags
+    ridge: Tiles  # with room for s_max
+    lags: Pairs
     past_arms: NDArray[np.int64]  # (explore,)
     past_rewards: Floats
     time: NDArray[np.int64]  # (1,)
@@ -32,10 +33,11 @@ class LARLBICState(NamedTuple):
 @inner
 def _fit(state: LARLBICState, s: int) -> None:
     """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
-    half_clear(state.ridge, dimension(s, state.arms))
+    size = pair_count(s, state.arms)
+    tiles_clear(state.ridge, size)
     for t in range(state.past_arms.size):
         if t >= s:
-            learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t])
+            learn(state.ridge, state.past_arms[t], state.lags, s + 1, size, state.past_rewards[t])
         push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
 
 
@@ -46,7 +48,7 @@ def bic(state: LARLBICState, s: int) -> float:
     residual, rows = 0.0, state.past_arms.size - s
     for t in range(state.past_arms.size):
         if t >= s:
-            mean, _ = score(state.ridge, state.past_arms[t], state.lags, s)
+            mean, _ = score(state.ridge, state.past_arms[t], state.lags, s + 1)
             residual += (state.past_rewards[t] - mean) ** 2
         push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
     return rows * math.log(residual / rows) + dimension(s, state.arms) * math.log(rows)
@@ -77,8 +79,9 @@ def update(state: LARLBICState, arm: int, reward: float) -> None:
         if t == explore - 1:
             _commit(state)
     else:
-        learn(state.ridge, arm, state.lags, state.chosen[0], state.arms, reward)
-        push(state.lags, state.chosen[0], state.arms, arm, reward)
+        s = state.chosen[0]
+        learn(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
+        push(state.lags, s, state.arms, arm, reward)
     state.time[0] += 1
 
 
@@ -103,10 +106,19 @@ class LARLBIC(Policy):
             raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
 
     def init(self, arms: int, **_: Any) -> LARLBICState:
-        ridge = half_init(arms, dimension(self.s_max, arms), self.ridge)
+        ridge = tiles_init(arms, pair_count(self.s_max, arms), self.ridge)
         past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
         time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         alternate = self.explore_with == "alternate"
         return LARLBICState(
-            ridge, lags_init(self.s_max), past_arms, past_rewards, time, chosen, arms, self.s_max, self.alpha, alternate
+            ridge,
+            lags_init(self.s_max, arms),
+            past_arms,
+            past_rewards,
+            time,
+            chosen,
+            arms,
+            self.s_max,
+            self.alpha,
+            alternate,
         )
