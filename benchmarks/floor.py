@@ -13,7 +13,8 @@ import larl
 from larl._compile import OPTIONS, copy_fields
 from larl._words import word
 from larl.policies._contract import act, update
-from larl.policies._lags import gather, push
+from larl.policies._lags import pair_count, push
+from larl.policies._tiles import gather
 from measure import play, quickest, save, state_bytes, world_of
 
 SIZES = [(arms, s) for arms in (2, 5, 10, 50) for s in (1, 5, 15, 30)]
@@ -46,9 +47,9 @@ def updates(state: Any, picks: Any, rewards: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def columns(state: Any, picks: Any, rewards: Any) -> float:
-    total, s = 0.0, state.lags.cell.size
+    total, s = 0.0, state.lags.place.size - 1
     for t in range(rewards.size):
-        leverage, _ = gather(state.ridge, picks[t], state.lags, s, state.arms, rewards[t])
+        leverage, _ = gather(state.ridge, picks[t], state.lags, s + 1, pair_count(s, state.arms), rewards[t])
         total += leverage
         push(state.lags, s, state.arms, picks[t], rewards[t])
     return total
@@ -57,7 +58,7 @@ def columns(state: Any, picks: Any, rewards: Any) -> float:
 @numba.njit(**OPTIONS)
 def moves(state: Any, picks: Any, rewards: Any) -> None:
     for t in range(rewards.size):
-        push(state.lags, state.lags.cell.size, state.arms, picks[t], rewards[t])
+        push(state.lags, state.lags.place.size - 1, state.arms, picks[t], rewards[t])
 
 
 @numba.njit(**OPTIONS)

@@ -28,7 +28,7 @@ def decisions(arms: int, s: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contexts, arms and rewards of a trial of LARL(s)."""
     played = larl.compare({"it": larl.LARL(s)}, world_of(arms), horizon=s + BEFORE + STEPS, trials=1)
     picks, rewards = played.arm.values[0, 0].astype(int), played.reward.values[0, 0]
-    lags, contexts = lags_init(s), []
+    lags, contexts = lags_init(s, arms), []
     for pick, reward in zip(picks, rewards, strict=True):
         contexts.append(dense(lags, s, arms))
         push(lags, s, arms, pick, reward)

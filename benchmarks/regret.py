@@ -37,7 +37,7 @@ def regret_of(peer: Peer, k: int, setting: Setting, seed: int, trial: int) -> fl
     """Regret of one trial from step k on; the first s steps of a policy with a context are random, as LARL's."""
     settings, s = setting
     d = 4 * s + 1 if peer.contextual else 1
-    walk, lags, rng = Walk(worlds.paper(k), seed, trial), lags_init(s), np.random.default_rng(trial)
+    walk, lags, rng = Walk(worlds.paper(k), seed, trial), lags_init(s, 2), np.random.default_rng(trial)
     (choose, learn), total = peer.make(2, d, **settings), 0.0
     for t in range(HORIZON):
         context = dense(lags, s, 2) if peer.contextual else None

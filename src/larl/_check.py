@@ -61,6 +61,17 @@ def _range(low: float, high: float, above: float, below: float) -> str:
     return " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign in limits if math.isfinite(limit))])
 
 
+def boolean() -> Check:
+    """True or False."""
+
+    def check(owner: str, name: str, value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise InvalidValue(owner, name, value, "true or false")
+        return bool(value)
+
+    return check
+
+
 def one_of(*options: str) -> Check:
     """One of the given words."""
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies._half import whole_inverse
 from larl.policies._lags import dense
 from larl.policies._theory_radius import radius
+from larl.policies._tiles import whole_inverse, whole_theta
 from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 from tests.conftest import THREE_ARMS
 from tests.stepping import learn
@@ -66,7 +66,7 @@ def test_the_set_covers_the_truth():
         for t in range(steps):
             learn(state, int(arms[t]), float(rewards[t]))
         for arm in range(3):
-            away = state.ridge.theta[arm] - theta[arm, order]
+            away = whole_theta(state.ridge, arm) - theta[arm, order]
             distance = math.sqrt(away @ np.linalg.solve(whole_inverse(state.ridge, arm), away))
             missed[arm] += distance > radius_of(state, arm)
             assert distance > 0.0

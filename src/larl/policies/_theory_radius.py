@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import InvalidValue
-from larl._compile import assign, inner
+from larl._compile import assign, inline, inner
 from larl._words import pick
 from larl.filter import steady_state, steady_step
 from larl.policies._contract import tie
-from larl.policies._half import Floats, Half, row_start
-from larl.policies._lags import Lags, learn, push, score
+from larl.policies._lags import dimension, pair_count, push, push_missing
+from larl.policies._quads import Floats
+from larl.policies._tiles import Pairs, Tiles, learn, score, trace
 from larl.world import LatentAR
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class TheoryState(NamedTuple):
-    ridge: Half
-    lags: Lags
+    ridge: Tiles
+    lags: Pairs
     time: NDArray[np.int64]  # (1,)
     rows: Floats  # (arms,) n_a
     squared_bias: Floats  # (arms,) Σ_j b_j(a, s)²
@@ -46,24 +47,21 @@ class TheoryState(NamedTuple):
 @inner
 def radius(state: TheoryState, arm: int) -> float:
     """β_{a,t}(δ) of Lemma 3."""
-    d, penalty = state.ridge.column.size, state.ridge.penalty
-    trace = 0.0
-    for i in range(d):
-        trace += state.ridge.inverse[arm, row_start(i) + i]
+    d, penalty = dimension(state.lags.place.size - 1, state.beta.size), state.ridge.penalty
     noise = state.noise[arm] * math.sqrt(
         d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
     )
-    bias = math.sqrt(max(d - penalty * trace, 0.0) * state.squared_bias[arm])
+    bias = math.sqrt(max(d - penalty * trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
     return noise + math.sqrt(penalty) * state.size[arm] + bias
 
 
 def act(state: TheoryState, word: np.uint64) -> int:
-    s, arms = state.lags.cell.size, state.beta.size
+    s, arms = state.lags.place.size - 1, state.beta.size
     if state.time[0] < s:
         return pick(word, arms)
     best, choice = -math.inf, 0
     for arm in range(arms):
-        mean, width = score(state.ridge, arm, state.lags, s)
+        mean, width = score(state.ridge, arm, state.lags, s + 1)
         bound = mean + radius(state, arm) * width
         if bound > best:
             best, choice = bound, arm
@@ -71,28 +69,47 @@ def act(state: TheoryState, word: np.uint64) -> int:
 
 
 def update(state: TheoryState, arm: int, reward: float) -> None:
-    s, arms, k = state.lags.cell.size, state.beta.size, state.drift.size
+    s, arms, k = state.lags.place.size - 1, state.beta.size, state.drift.size
     if state.time[0] >= s:
         bias = 0.0
         for i in range(k):
             bias += state.bias_row[i] * state.predictions[s, i]
         state.squared_bias[arm] += (state.beta[arm] * bias) ** 2
         state.rows[arm] += 1.0
-        learn(state.ridge, arm, state.lags, s, arms, reward)
+        learn(state.ridge, arm, state.lags, s + 1, pair_count(s, arms), reward)
     push(state.lags, s, arms, arm, reward)
-    for lag in range(s, 0, -1):
+    predict(state, (reward - state.mu[arm]) / state.beta[arm])
+
+
+@inline
+def predict(state: TheoryState, measurement: float) -> None:
+    """One step of the filter."""
+    for lag in range(state.lags.place.size - 1, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])
-    measurement = (reward - state.mu[arm]) / state.beta[arm]
     steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
     assign(state.predictions[0], state.next)
     state.time[0] += 1
 
 
-tie(TheoryState, act, update, "LARL")
+def skip(state: TheoryState, arm: int) -> None:
+    """As LARL; what was to be measured is taken to be what was predicted."""
+    push_missing(state.lags, state.lags.place.size - 1, state.beta.size)
+    predict(state, state.predictions[0, 0])
+
+
+def outlook(state: TheoryState, arm: int) -> tuple[float, float]:
+    s = state.lags.place.size - 1
+    if state.time[0] < s:
+        return math.nan, math.nan
+    mean, width = score(state.ridge, arm, state.lags, s + 1)
+    return mean, radius(state, arm) * width
+
+
+tie(TheoryState, act, update, "LARL", skip=skip, outlook=outlook)
 
 
 def init(
-    ridge: Half, lags: Lags, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
+    ridge: Tiles, lags: Pairs, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
 ) -> TheoryState:
     """LARL's State with what the radius needs; refused without the world and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
@@ -101,7 +118,7 @@ def init(
         raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
     if ridge.theta.shape[0] != world.arms:
         raise InvalidValue("LARL", "arms", ridge.theta.shape[0], f"{world.arms}, as many as its world has")
-    s, steady, arms = lags.cell.size, steady_state(world), world.arms
+    s, steady, arms = lags.place.size - 1, steady_state(world), world.arms
     predictions = np.full((s + 1, world.k), world.stationary_mean)
     size = np.linalg.norm(reward_parameters(world, s), axis=1)
     return TheoryState(

@@ -7,53 +7,74 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, one_of, whole
+from larl._check import InvalidValue, boolean, checked, number, one_of, whole
 from larl._compile import inline
 from larl._words import pick
 from larl.policies import _theory_radius
 from larl.policies._contract import Policy, register
-from larl.policies._half import Half, half_init
-from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
+from larl.policies._lags import lags_init, pair_count, push, push_missing, write
+from larl.policies._odds import Floats
+from larl.policies._standard import standard_init
+from larl.policies._tiles import Pairs, Tiles, learn, score, scores, tiles_init
 
 if TYPE_CHECKING:
     from larl.world import World
 
 
 class LARLState(NamedTuple):
-    ridge: Half
-    lags: Lags
+    ridge: Tiles
+    lags: Pairs
     time: NDArray[np.int64]  # (1,)
+    s: int
     arms: int
     alpha: float
 
 
 @inline
-def best_arm(ridge: Half, lags: Lags, s: int, arms: int, alpha: float) -> int:
-    """The lowest arm with the largest Φᵀθ_a + α√(ΦᵀV_a⁻¹Φ)."""
+def best_arm(ridge: Tiles, lags: Pairs, count: int, arms: int, alpha: float) -> int:
+    """The lowest arm with the largest Φᵀθ_a + α√(ΦᵀV_a⁻¹Φ), Φ the first `count` pairs of a list."""
     best, choice = -math.inf, 0
-    for arm in range(arms):
-        mean, width = score(ridge, arm, lags, s)
+    for arm in range(0, arms, 2):
+        other = min(arm + 1, arms - 1)  # the last of an odd number is its own other
+        mean, width, other_mean, other_width = scores(ridge, arm, other, lags, count)
         if mean + alpha * width > best:
             best, choice = mean + alpha * width, arm
+        if other_mean + alpha * other_width > best:
+            best, choice = other_mean + alpha * other_width, other
     return choice
 
 
 def act(state: LARLState, word: np.uint64) -> int:
-    s = state.lags.cell.size
-    if state.time[0] < s:
+    if state.time[0] < state.s:
         return pick(word, state.arms)
-    return best_arm(state.ridge, state.lags, s, state.arms, state.alpha)
+    return best_arm(state.ridge, state.lags, state.lags.place.size, state.arms, state.alpha)
 
 
 def update(state: LARLState, arm: int, reward: float) -> None:
-    s = state.lags.cell.size
-    if state.time[0] >= s:
-        learn(state.ridge, arm, state.lags, s, state.arms, reward)
-    push(state.lags, s, state.arms, arm, reward)
+    if state.time[0] >= state.s:
+        learn(state.ridge, arm, state.lags, state.lags.place.size, state.ridge.column.size // 4, reward)
+    push(state.lags, state.s, state.arms, arm, reward)
     state.time[0] += 1
 
 
-@register(LARLState, act, update)
+def skip(state: LARLState, arm: int) -> None:
+    """A lag of which nothing is known: neither its reward nor its indicator is in the context."""
+    push_missing(state.lags, state.s, state.arms)
+    state.time[0] += 1
+
+
+def outlook(state: LARLState, arm: int) -> tuple[float, float]:
+    if state.time[0] < state.s:
+        return math.nan, math.nan
+    mean, width = score(state.ridge, arm, state.lags, state.lags.place.size)
+    return mean, state.alpha * width
+
+
+def present(state: LARLState, context: Floats) -> None:
+    write(state.lags, state.s, context)
+
+
+@register(LARLState, act, update, skip=skip, outlook=outlook, present=present)
 @dataclass(frozen=True)
 class LARL(Policy):
     """LARL with s past steps in its context; the first s steps are random. s = 0 is UCB.
@@ -61,6 +82,9 @@ class LARL(Policy):
     The width of an arm's confidence interval is `alpha`, or with `radius="theory"` the radius of Lemma 3 at level
     `delta`, which takes the world's true parameters and a horizon, and a filter that has long been running when the
     trial begins (`theory.steady_start`); from another start its level holds only after a transient.
+
+    `context` further numbers may be shown to it at every step: each arm has a coefficient for each. `standardise` takes
+    the rewards' running median off and divides by their running spread, so that neither offset nor unit matters.
     """
 
     s: int = checked(whole(0))
@@ -68,10 +92,22 @@ class LARL(Policy):
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
+    context: int = checked(whole(0), 0)
+    standardise: bool = checked(boolean(), False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.radius == "theory" and (self.context or self.standardise):
+            accepted = "'alpha' where there is a context or a standard: the theory knows neither"
+            raise InvalidValue("LARL", "radius", self.radius, accepted)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        ridge = half_init(arms, dimension(self.s, arms), self.ridge)
-        lags, time = lags_init(self.s), np.zeros(1, dtype=np.int64)
+        given = getattr(world, "context", 0)
+        if self.context not in (0, given) and world is not None:
+            raise InvalidValue("LARL", "context", self.context, f"0, or {given}: as many numbers as its world shows")
+        ridge = tiles_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
+        lags, time = lags_init(self.s, arms, self.context), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":
             return _theory_radius.init(ridge, lags, time, self.delta, horizon, world)
-        return LARLState(ridge, lags, time, arms, self.alpha)
+        state = LARLState(ridge, lags, time, self.s, arms, self.alpha)
+        return standard_init(state) if self.standardise else state

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import InvalidValue, checked, number, one_of, whole
-from larl._compile import inner
+from larl._compile import inline, inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
-from larl.policies._half import Floats, Half, half_clear, half_init
-from larl.policies._lags import Lags, dimension, lags_init, learn, push, score
+from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
+from larl.policies._quads import Floats
+from larl.policies._tiles import Pairs, Tiles, learn, score, tiles_clear, tiles_init
 from larl.policies.larl import best_arm
 
 
 class LARLBICState(NamedTuple):
-    ridge: Half  # with room for s_max
-    lags: Lags
+    ridge: Tiles  # with room for s_max
+    lags: Pairs
     past_arms: NDArray[np.int64]  # (explore,)
     past_rewards: Floats
     time: NDArray[np.int64]  # (1,)
@@ -29,26 +30,41 @@ class LARLBICState(NamedTuple):
     alternate: bool
 
 
+@inline
+def _push(state: LARLBICState, s: int, arm: int, reward: float) -> None:
+    """A step into the lags; arm −1 where its reward is missing."""
+    if arm >= 0:
+        push(state.lags, s, state.arms, arm, reward)
+    else:
+        push_missing(state.lags, s, state.arms)
+
+
 @inner
 def _fit(state: LARLBICState, s: int) -> None:
     """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
-    half_clear(state.ridge, dimension(s, state.arms))
+    size = pair_count(s, state.arms)
+    tiles_clear(state.ridge, size)
     for t in range(state.past_arms.size):
-        if t >= s:
-            learn(state.ridge, state.past_arms[t], state.lags, s, state.arms, state.past_rewards[t])
-        push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
+        arm, reward = state.past_arms[t], state.past_rewards[t]
+        if t >= s and arm >= 0:
+            learn(state.ridge, arm, state.lags, s + 1, size, reward)
+        _push(state, s, arm, reward)
 
 
 @inner
 def bic(state: LARLBICState, s: int) -> float:
-    """n log(RSS/n) + (2s|A|+1) log n over the n = explore − s rows, with the residuals of the per-arm ridge fit."""
+    """n log(RSS/n) + (2s|A|+1) log n over the n rows, with the residuals of the per-arm ridge fit."""
     _fit(state, s)
-    residual, rows = 0.0, state.past_arms.size - s
+    residual, rows = 0.0, 0
     for t in range(state.past_arms.size):
-        if t >= s:
-            mean, _ = score(state.ridge, state.past_arms[t], state.lags, s)
-            residual += (state.past_rewards[t] - mean) ** 2
-        push(state.lags, s, state.arms, state.past_arms[t], state.past_rewards[t])
+        arm, reward = state.past_arms[t], state.past_rewards[t]
+        if t >= s and arm >= 0:
+            mean, _ = score(state.ridge, arm, state.lags, s + 1)
+            residual += (reward - mean) ** 2
+            rows += 1
+        _push(state, s, arm, reward)
+    if rows < 2:
+        return math.inf
     return rows * math.log(residual / rows) + dimension(s, state.arms) * math.log(rows)
 
 
@@ -67,22 +83,43 @@ def _commit(state: LARLBICState) -> None:
 def act(state: LARLBICState, word: np.uint64) -> int:
     if state.time[0] < state.past_arms.size:
         return state.time[0] % state.arms if state.alternate else pick(word, state.arms)
-    return best_arm(state.ridge, state.lags, state.chosen[0], state.arms, state.alpha)
+    return best_arm(state.ridge, state.lags, state.chosen[0] + 1, state.arms, state.alpha)
 
 
 def update(state: LARLBICState, arm: int, reward: float) -> None:
+    advance(state, arm, reward)
+
+
+@inline
+def advance(state: LARLBICState, arm: int, reward: float) -> None:
+    """One step; arm −1 where its reward is missing."""
     t, explore = state.time[0], state.past_arms.size
     if t < explore:
         state.past_arms[t], state.past_rewards[t] = arm, reward
         if t == explore - 1:
             _commit(state)
     else:
-        learn(state.ridge, arm, state.lags, state.chosen[0], state.arms, reward)
-        push(state.lags, state.chosen[0], state.arms, arm, reward)
+        s = state.chosen[0]
+        if arm >= 0:
+            learn(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
+        _push(state, s, arm, reward)
     state.time[0] += 1
 
 
-@register(LARLBICState, act, update)
+def skip(state: LARLBICState, arm: int) -> None:
+    """As LARL; while it explores, the step is no row of the fits that s is chosen by."""
+    advance(state, -1, 0.0)
+
+
+def outlook(state: LARLBICState, arm: int) -> tuple[float, float]:
+    if state.time[0] < state.past_arms.size:
+        turn = state.alternate and arm == state.time[0] % state.arms
+        return math.nan, math.inf if turn else math.nan
+    mean, width = score(state.ridge, arm, state.lags, state.chosen[0] + 1)
+    return mean, state.alpha * width
+
+
+@register(LARLBICState, act, update, skip=skip, outlook=outlook)
 @dataclass(frozen=True)
 class LARLBIC(Policy):
     """Explore for `explore` steps (the paper: ⌊T/5⌋), choose s in 1 … s_max by BIC, then play LARL(s).
@@ -103,10 +140,19 @@ class LARLBIC(Policy):
             raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
 
     def init(self, arms: int, **_: Any) -> LARLBICState:
-        ridge = half_init(arms, dimension(self.s_max, arms), self.ridge)
+        ridge = tiles_init(arms, pair_count(self.s_max, arms), self.ridge)
         past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
         time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         alternate = self.explore_with == "alternate"
         return LARLBICState(
-            ridge, lags_init(self.s_max), past_arms, past_rewards, time, chosen, arms, self.s_max, self.alpha, alternate
+            ridge,
+            lags_init(self.s_max, arms),
+            past_arms,
+            past_rewards,
+            time,
+            chosen,
+            arms,
+            self.s_max,
+            self.alpha,
+            alternate,
         )

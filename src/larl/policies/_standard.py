@@ -1,0 +1,103 @@
+"""A policy that is shown standardised rewards: (r − c)/w, c the median and w the spread of the latest rewards.
+
+The spread is the median distance from c, scaled to a normal's standard deviation. Both follow the rewards' offset and
+unit, and a few wild ones do not move them. A reward is taken into them before it is shown. While all are equal, w = 0
+and the policy is shown zeros. What it expects is translated back.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._compile import inline
+from larl.policies._contract import act, odds, outlook, present, skip, tie, update
+from larl.policies._odds import Floats, Open
+
+LATEST = 101
+NORMAL = 1.4826022185056018  # a normal's sd over its median distance from the median
+
+
+class StandardState(NamedTuple):
+    inner: Any  # the policy's own
+    ring: Floats  # (LATEST,) the latest rewards
+    ordered: Floats  # (LATEST,) the same, ascending
+    seen: NDArray[np.int64]  # (1,) rewards
+    standard: Floats  # (2,) c and w
+
+
+def standard_init(inner: Any) -> StandardState:
+    """A State that shows another standardised rewards."""
+    return StandardState(inner, np.zeros(LATEST), np.zeros(LATEST), np.zeros(1, dtype=np.int64), np.zeros(2))
+
+
+@inline
+def take_in(state: StandardState, reward: float) -> None:
+    """Put a reward in order among the latest, in place of the oldest where there is no room."""
+    ring, ordered, seen = state.ring, state.ordered, state.seen[0]
+    used, place = min(seen, ring.size), seen % ring.size
+    if used == ring.size:
+        at = 0
+        while ordered[at] != ring[place]:
+            at += 1
+        for i in range(at, used - 1):
+            ordered[i] = ordered[i + 1]
+        used -= 1
+    at = used
+    while at > 0 and ordered[at - 1] > reward:
+        ordered[at] = ordered[at - 1]
+        at -= 1
+    ordered[at], ring[place] = reward, reward
+    state.seen[0] += 1
+    _measure(state, used + 1)
+
+
+@inline
+def _measure(state: StandardState, used: int) -> None:
+    """c, the middle of the ordered; w, from the `used // 2 + 1` nearest to it, found from the middle outwards."""
+    ordered = state.ordered
+    centre = 0.5 * (ordered[(used - 1) // 2] + ordered[used // 2])
+    low, high, distance = (used - 1) // 2, (used - 1) // 2 + 1, 0.0
+    for _ in range(used // 2 + 1):
+        below = centre - ordered[low] if low >= 0 else math.inf
+        above = ordered[high] - centre if high < used else math.inf
+        distance = min(below, above)
+        if below <= above:
+            low -= 1
+        else:
+            high += 1
+    state.standard[0], state.standard[1] = centre, NORMAL * distance
+
+
+def standard_act(state: StandardState, word: np.uint64) -> int:
+    return act(state.inner, word)
+
+
+def standard_update(state: StandardState, arm: int, reward: float) -> None:
+    take_in(state, reward)
+    centre, width = state.standard[0], state.standard[1]
+    update(state.inner, arm, (reward - centre) / width if width > 0.0 else 0.0)
+
+
+def standard_skip(state: StandardState, arm: int) -> None:
+    skip(state.inner, arm)
+
+
+def standard_outlook(state: StandardState, arm: int) -> tuple[float, float]:
+    mean, width = outlook(state.inner, arm)
+    return state.standard[0] + state.standard[1] * mean, state.standard[1] * width
+
+
+def standard_odds(state: StandardState, available: Open, out: Floats) -> None:
+    odds(state.inner, available, out)
+
+
+def standard_present(state: StandardState, context: Floats) -> None:
+    present(state.inner, context)
+
+
+tie(
+    StandardState, standard_act, standard_update, "LARL", skip=standard_skip, outlook=standard_outlook,
+    odds=standard_odds, present=standard_present,
+)  # fmt: skip
