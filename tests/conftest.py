@@ -11,6 +11,7 @@ SPECS: list[Policy] = [
     larl.LARL(1),
     larl.LARL(3, alpha=0.5, ridge=2.0),
     larl.LARL(2, radius="theory"),
+    larl.LARL(1, standardise=True),
     larl.LARLBIC(20, s_max=4),
     larl.LARLBIC(21, s_max=4, explore_with="alternate"),
     larl.AdaptiveLARL(),

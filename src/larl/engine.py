@@ -11,10 +11,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import INNER, copy_fields, entry
+from larl._compile import INNER, copy_fields, entry, generic, implement
 from larl._latent import advance, begin, react
 from larl._words import POLICY, WORLD, stream, word
-from larl.policies._contract import act, reveal, update
+from larl.policies._contract import act, present, reveal, update
+from larl.variants import ContextState
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int16]
@@ -28,6 +29,19 @@ class Trace(NamedTuple):
     reward: Floats
 
 
+@generic
+def show(latent: Any, state: Any) -> None:
+    """Show a State what its world shows before a step. Most show nothing."""
+
+
+def show_context(latent: ContextState, state: Any) -> None:
+    """The context."""
+    present(state, latent.context)
+
+
+implement(show, ContextState, show_context)
+
+
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
 def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
@@ -35,6 +49,7 @@ def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Tr
     for i in range(trace.regret.size):
         luck = advance(latent, noise, first + i)
         reveal(state, latent.means)
+        show(latent, state)
         arm = act(state, word(words, first + i))
         if not 0 <= arm < latent.means.size:
             raise ValueError("a policy chose an arm that does not exist")

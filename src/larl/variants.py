@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, checked, known_fields, number, numbers, whole
+from larl._check import InvalidValue, check_fields, checked, known_fields, matrix, number, numbers, whole
 from larl._compile import assign, implement, inline
 from larl._latent import Floats, Latent, advance, begin, react, set_means
 from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
@@ -134,6 +134,61 @@ class Burden(Altered):
         return BurdenState(self.base.latent(), np.zeros(self.arms), self.base.sd, np.array(self.effect), np.zeros(1))
 
 
+class ContextState(NamedTuple):
+    base: Latent
+    means: Floats
+    sd: Floats
+    context: Floats  # (p,) of this step
+    eta: Floats  # (arms, p)
+    memory: float
+
+
+def context_begin(latent: ContextState, seed: int, trial: int) -> None:
+    begin(latent.base, seed, trial)
+
+
+def context_advance(latent: ContextState, key: np.uint64, t: int) -> float:
+    luck, draws = advance(latent.base, key, t), word(key ^ GOLDEN, t)
+    keep = latent.memory if t > 0 else 0.0
+    for i in range(latent.context.size):
+        draw, _ = normal_pair(draws, i)
+        latent.context[i] = keep * latent.context[i] + math.sqrt(1.0 - keep * keep) * draw
+    for arm in range(latent.means.size):
+        latent.means[arm] = latent.base.means[arm]
+        for i in range(latent.context.size):
+            latent.means[arm] += latent.eta[arm, i] * latent.context[i]
+    return luck
+
+
+implement(begin, ContextState, context_begin)
+implement(advance, ContextState, context_advance)
+
+
+@dataclass(frozen=True)
+class Contextual(Altered):
+    """A latent bandit that shows a context x_t before every step: the mean reward is that of `base` plus η_aᵀx_t.
+
+    Each of the p numbers of x is N(0, 1), on its own, with autocorrelation `memory` from one step to the next.
+    """
+
+    eta: Sequence[Sequence[float]] = checked(matrix())
+    memory: float = checked(number(0.0, below=1.0), 0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.eta) != self.base.arms:
+            raise InvalidValue("Contextual", "eta", self.eta, f"{self.base.arms} rows, one for each arm")
+
+    @property
+    def context(self) -> int:
+        """How many numbers are shown."""
+        return len(self.eta[0])
+
+    def latent(self) -> ContextState:
+        means, context = np.zeros(self.arms), np.zeros(self.context)
+        return ContextState(self.base.latent(), means, self.base.sd, context, np.array(self.eta), self.memory)
+
+
 class ChangeState(NamedTuple):
     means: Floats
     sd: Floats
@@ -235,7 +290,7 @@ class Seasonal(World):
 
 
 KINDS: dict[str, type[World]] = {
-    kind.__name__: kind for kind in (LatentAR, LatentVAR, HeavyTails, Burden, ChangePoints, Seasonal)
+    kind.__name__: kind for kind in (LatentAR, LatentVAR, HeavyTails, Burden, Contextual, ChangePoints, Seasonal)
 }
 
 

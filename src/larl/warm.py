@@ -18,7 +18,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "DiscountedThompson": ({"discount": 0.9},),
     "DiscountedUCB": ({"discount": 0.9},),
     "KalmanOracle": ({}, {"filter": "steady"}),
-    "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}),
+    "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
     "Rexp3": ({"variation": 10.0},),
     "SlidingWindowLinUCB": ({"s": 1, "window": 20},),

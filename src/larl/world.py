@@ -284,6 +284,11 @@ class Walk:
         """The mean reward of each arm at this step."""
         return self._latent.means.copy()
 
+    @property
+    def context(self) -> Floats:
+        """What the world shows before this step: nothing, in most."""
+        return getattr(self._latent, "context", np.zeros(0)).copy()
+
     def reward(self, arm: int) -> float:
         """The reward that `arm` gives at this step."""
         arm = self._known(arm)
