@@ -145,7 +145,7 @@ def scores(tiles: Tiles, arm: int, other: int, context: Pairs, count: int) -> tu
 
 @inline
 def score(tiles: Tiles, arm: int, context: Pairs, count: int) -> tuple[float, float]:
-    """Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ). (The compiler sees that twice the same arm is once the work.)"""
+    """The same of one arm."""
     mean, width, _, _ = scores(tiles, arm, arm, context, count)
     return mean, width
 
