@@ -88,3 +88,14 @@ def test_a_state_that_does_not_fit_its_policy_is_refused(tmp_path: Path) -> None
 def test_saving_does_not_grow_with_time(tmp_path: Path) -> None:
     sizes = [grown(larl.LARL(2), steps).save(tmp_path / f"{steps}.json").stat().st_size for steps in (100, 1000)]
     assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_file_of_the_first_schema_is_still_read() -> None:
+    """Made by larl 0.1.0; what that agent decided next was written down beside it."""
+    folder = Path(__file__).parent / "old"
+    agent = larl.Agent.load(folder / "agent-1.json")
+    for number, then in zip((0.5, -0.5, 1.0), json.loads((folder / "agent-1-next.json").read_text()), strict=True):
+        now = agent.decide(context=[number]).to_dict()
+        assert now.pop("expected") == pytest.approx(then.pop("expected"), rel=1e-12)
+        assert now.pop("width") == pytest.approx(then.pop("width"), rel=1e-12)
+        assert now == then

@@ -1,5 +1,6 @@
 """AdaptiveLARL against brute-force Bayesian regression on the same rows, its freedom from units, and its regret."""
 
+import math
 from dataclasses import replace
 
 import numba
@@ -100,7 +101,12 @@ def test_predictions_and_weights_are_those_of_brute_force(s_max):
     state, units = larl.AdaptiveLARL(s_max).init(3), set()
     shadows, weight = [Shadow(state, member) for member in range(state.loss.size)], np.exp(state.log_weight)
     falling = replace(THREE_ARMS, start=larl.Normal(0.0, 10.0))
-    for t, (arm, reward) in enumerate(play(60, world=falling)):
+    for step, (arm, reward) in enumerate(play(70, world=falling)):
+        t = int(state.spread[3, 0])
+        if step % 7 == 5:
+            learn(state, arm, math.nan)  # a lag that is not known: the shadows see it in the values
+            assert np.all(state.value[:, :1] == 0.0)
+            continue
         if t == 0:
             state.first[0] = reward  # as the update will
         units.add(state.unit[0])

@@ -9,7 +9,7 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies import auto
-from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, replay, rows_of, step
+from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, forward, replay, rows_of, step
 from larl.policies._normals import become_prior, fit
 from larl.policies._particles import derive_all, resample
 from larl.policies._rows import LANES
@@ -22,13 +22,18 @@ KINDS = [Kind(0, LATENT), Kind(1, LATENT), Kind(2, LATENT), Kind(5, LATENT), Kin
 
 @numba.njit
 def take_steps(x, rows, kind, arms, rewards):
+    seen = 0
     for t in range(arms.size):
-        step(x, rows, kind, t, arms[t], rewards[t])
+        if arms[t] < 0:
+            forward(x, rows, kind, t + 1)
+        else:
+            step(x, rows, kind, t, arms[t], rewards[t], seen)
+            seen += 1
 
 
 @numba.njit
 def take_again(x, rows, kind, arms, rewards, first, later):
-    replay(x, rows, kind, History(arms, rewards), first, later, arms.size)
+    replay(x, rows, kind, History(arms, rewards), first, later, arms.size, np.sum(arms >= 0))
 
 
 def some_block(rows: Rows, kind: Kind, seed: int) -> np.ndarray:
@@ -43,7 +48,7 @@ def some_block(rows: Rows, kind: Kind, seed: int) -> np.ndarray:
 
 def written_out(x, rows, kind, lane, arms, rewards):
     """log det S and yᵀS⁻¹y of the rewards counted from the first, and the means of all arms at the next step."""
-    n, p = arms.size, kind.p
+    n, p, seen = arms.size, kind.p, np.flatnonzero(arms >= 0)
     beta, noise = x[rows.beta : rows.beta + rows.arms, lane], x[rows.noise : rows.noise + rows.arms, lane]
     own, start, keep = x[rows.own, lane], x[rows.start, lane], x[rows.keep, lane]
     phi, kappa = x[rows.phi : rows.phi + p, lane], x[rows.kappa : rows.kappa + rows.arms, lane]
@@ -65,25 +70,28 @@ def written_out(x, rows, kind, lane, arms, rewards):
         shown = beta[played, None] * u + kappa[played, None] * v
         cov = levels + shown @ shown.T
         cov[range(n), range(n)] += noise[arms]
-        apart = np.hstack([-np.ones((n, 1)), np.eye(n)])  # differences from the first reward: the offset is gone
+        cov = cov[np.ix_(np.append(seen, n), np.append(seen, n))]
+        apart = np.hstack([-np.ones((seen.size, 1)), np.eye(seen.size)])  # from the first reward: the offset is gone
         cov = apart @ cov @ apart.T
-        y = rewards[1:] - rewards[0]
+        y = rewards[seen[1:]] - rewards[0]
         means.append(cov[-1, :-1] @ np.linalg.solve(cov[:-1, :-1], y))
-    seen = cov[:-1, :-1]
-    return np.linalg.slogdet(seen)[1], y @ np.linalg.solve(seen, y), np.array(means)
+    cov = cov[:-1, :-1]
+    return np.linalg.slogdet(cov)[1], y @ np.linalg.solve(cov, y), np.array(means)
 
 
+@pytest.mark.parametrize("missing", [[], [3, 4, 9]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_filters_are_the_joint_law_written_out(kind):
+def test_filters_are_the_joint_law_written_out(kind, missing):
     rows, rng = rows_of(3, 5), np.random.default_rng(1)
     arms, rewards = rng.integers(0, 3, 17), rng.normal(size=17)
+    arms[missing] = -1
     x = some_block(rows, kind, 2)
     take_steps(x, rows, kind, arms, rewards - rewards[0])
     for lane in range(LANES):
         volume, square, means = written_out(x, rows, kind, lane, arms, rewards)
         assert x[rows.volume, lane] == pytest.approx(volume, abs=1e-8)
         assert x[rows.square, lane] == pytest.approx(square, rel=1e-8)
-        assert x[rows.after, lane] == pytest.approx(-0.5 * (volume + 16 * math.log(square)), rel=1e-8)
+        assert x[rows.after, lane] == pytest.approx(-0.5 * (volume + (16 - len(missing)) * math.log(square)), rel=1e-8)
         mine = x[rows.mean : rows.mean + 3, lane].copy()
         if kind.p > 0:
             newest = 0 if kind.form == TURNING else 17 % kind.p
@@ -93,10 +101,12 @@ def test_filters_are_the_joint_law_written_out(kind):
         np.testing.assert_allclose(mine, means, atol=1e-8)
 
 
+@pytest.mark.parametrize("missing", [[], [5, 6, 11, 12, 20]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_replaying_is_stepping(kind):
+def test_replaying_is_stepping(kind, missing):
     rows, rng = rows_of(2, 5), np.random.default_rng(3)
     arms, rewards = rng.integers(0, 2, 30), rng.normal(size=30)
+    arms[missing] = -1
     rewards -= rewards[0]
     stepped, whole, part = (some_block(rows, kind, 4) for _ in range(3))
     take_steps(stepped, rows, kind, arms, rewards)

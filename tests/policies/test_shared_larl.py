@@ -40,9 +40,9 @@ def split(theta: np.ndarray, s: int) -> tuple[np.ndarray, float, float, np.ndarr
 def residuals(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np.ndarray, s: int) -> np.ndarray:
     """e_t of a whole history, in numpy."""
     g, _, zeta, m, level = split(theta, s)
-    y = sign[seats] * (values - m[seats]) * np.exp(-level[seats])
+    y = np.where(seats < 0, 0.0, sign[seats] * (values - m[seats]) * np.exp(-level[seats]))
     e = np.array([y[t] - g[: min(t, s)] @ y[max(t - s, 0) : t][::-1] for t in range(len(y))])
-    return e * np.exp(-zeta * shares(len(y), s))
+    return (e * np.exp(-zeta * shares(len(y), s)))[seats >= 0]
 
 
 def shares(steps: int, s: int) -> np.ndarray:
@@ -63,9 +63,9 @@ def posterior(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np
     def student(e: np.ndarray, nu: float) -> float:
         return float(np.sum((nu + 1.0) / 2.0 * np.log(1.0 + e**2 / nu)))
 
-    data = student(residuals(theta, sign, seats, values, s), _shared.NU) + level[seats].sum()
+    data = student(residuals(theta, sign, seats, values, s), _shared.NU) + level[seats[seats >= 0]].sum()
     return (
-        data + zeta * shares(len(seats), s).sum() - level.mean()
+        data + zeta * shares(len(seats), s)[seats >= 0].sum() - level.mean()
         + 0.5 * prior.precision @ g**2 + 0.5 * _shared.START_PRECISION * (zeta - _shared.START) ** 2
         + student(apart(theta, s), _shared.APART_NU)
         + 0.5 * _shared.ALIKE * np.sum((level - level.mean()) ** 2)
@@ -74,16 +74,19 @@ def posterior(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np
     )  # fmt: skip
 
 
-def case(s: int = 3, steps: int = 40) -> tuple:
+def case(s: int = 3, steps: int = 40, missing: tuple[int, ...] = ()) -> tuple:
     """A State, parameters drawn around its own, and the history as it sees it."""
-    state = taught(larl.SharedLARL(s), *played(THREE_ARMS, steps), 3)
+    arms, rewards = played(THREE_ARMS, steps)
+    rewards[list(missing)] = np.nan
+    state = taught(larl.SharedLARL(s), arms, rewards, 3)
     theta = state.modes.theta[0] + 0.3 * np.random.default_rng(1).normal(size=s + 8)
     state.modes.theta[0] = theta
     return state, theta, (state.modes.sign[0], state.rows.seat[:steps], state.rows.value[:steps])
 
 
-def test_objective_and_gradient_are_those_of_the_log_posterior():
-    state, theta, seen = case()
+@pytest.mark.parametrize("missing", [(), (2, 7, 8, 30)], ids=["", "missing"])
+def test_objective_and_gradient_are_those_of_the_log_posterior(missing):
+    state, theta, seen = case(missing=missing)
     assert assemble(state, 0) == pytest.approx(posterior(theta, *seen, state.prior), rel=1e-12)
     numerical = approx_fprime(theta, posterior, 1e-7, *seen, state.prior)
     assert np.allclose(state.work.slope, numerical, rtol=1e-4, atol=1e-3)
