@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._compile import source_digest
-from larl.engine import Floats, Trace, play_all, play_sums
+from larl.engine import Floats, Trace, play
 from larl.policies import Policy
 from larl.world import World
 
@@ -77,16 +77,15 @@ class Block:
     def play(self) -> Arrays:
         """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`."""
         latent, state = _start(self.world, self.policy, self.horizon)
-        trials = self.stop - self.first
-        if self.keep == "summary":
-            at = times(self.horizon)
-            sums = np.empty((trials, at.size))
-            play_sums(latent, state, self.seed, self.first, at, sums)
-            return {"sums": sums}
-        shape = (trials, self.horizon)
-        trace = Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape))
-        play_all(latent, state, self.seed, self.first, trace)
-        return trace._asdict()
+        trials, summary = self.stop - self.first, self.keep == "summary"
+        at = times(self.horizon) if summary else np.array([self.horizon - 1])
+        shape = (1, int(np.diff(at, prepend=-1).max())) if summary else (trials, self.horizon)
+        sums, trace = (
+            np.empty((trials, at.size)),
+            Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape)),
+        )
+        play(latent, state, self.seed, self.first, at, sums, trace)
+        return {"sums": sums} if summary else trace._asdict()
 
 
 class Played(NamedTuple):

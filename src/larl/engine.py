@@ -64,28 +64,20 @@ def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Tr
 
 
 @entry
-def play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> None:
-    """Trials first, first + 1, …: one a row of the trace."""
-    for row in range(trace.regret.shape[0]):
-        latent, state = copy_fields(world), copy_fields(policy)
-        begin(latent, seed, first + row)
-        _steps(latent, state, seed, first + row, 0, Trace(trace.regret[row], trace.arm[row], trace.reward[row]))
+def play(
+    world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats, trace: Trace
+) -> None:  # fmt: skip
+    """Trials first, first + 1, …: into row i of `sums` the regret of steps 0 … times[j] of trial first + i.
 
-
-@entry
-def play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats) -> None:
-    """Trials first, first + 1, …: into row i, the regret of steps 0 … times[j] of trial first + i, for every j."""
-    longest, before = 0, -1
-    for j in range(times.size):
-        longest, before = max(longest, times[j] - before), times[j]
-    trace = Trace(np.empty(longest), np.empty(longest, dtype=np.int16), np.empty(longest))
+    The trace has a row a trial, with a single time; or one row, as long as from one time to the next, for scratch.
+    """
     for row in range(sums.shape[0]):
-        latent, state = copy_fields(world), copy_fields(policy)
+        latent, state, kept = copy_fields(world), copy_fields(policy), min(row, trace.regret.shape[0] - 1)
         begin(latent, seed, first + row)
         total, start = 0.0, 0
         for j in range(times.size):
             steps = times[j] + 1 - start
-            part = Trace(trace.regret[:steps], trace.arm[:steps], trace.reward[:steps])
+            part = Trace(trace.regret[kept, :steps], trace.arm[kept, :steps], trace.reward[kept, :steps])
             _steps(latent, state, seed, first + row, start, part)
             for i in range(steps):
                 total += part.regret[i]
