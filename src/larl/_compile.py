@@ -32,6 +32,7 @@ KERNEL_SOURCES = (
     "_floor.py",
     "engine.py",
     "policies/*.py",
+    "diagnosis/_kernels.py",
 )
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
