@@ -17,7 +17,7 @@ from larl.diagnosis.log import Log
 RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
 SQUARES = (5, 10)  # lags whose squares are summed
 LAGS = 10
-SHUFFLES = 999
+SHUFFLES, FEWER, MANY_ARMS = 999, 199, 20  # permutations; fewer with more arms than this
 LEVEL = 0.025  # below 0.05, so that logs of policies that react to rewards, for which the test is not exact, stay below it
 FEWEST = 20  # rewards beyond one for each cell, below which nothing is said
 
@@ -92,10 +92,11 @@ def p_value(found: Floats) -> float:
 
 
 def test_drift(log: Log, seed: int = 0) -> Drift:
-    """The test, with SHUFFLES permutations of the rewards within each arm of each unit."""
+    """The test, with 999 permutations of the rewards within each arm of each unit."""
     away, free = residuals(log)
     order, first = cells_of(log)
-    sums = np.zeros((1 + SHUFFLES, LAGS, log.arms, log.arms))
+    shuffles = SHUFFLES if log.arms <= MANY_ARMS else FEWER
+    sums = np.zeros((1 + shuffles, LAGS, log.arms, log.arms))
     pair_sums(log.arm, log.gap, LAGS, log.arms, away, sums[0])
     if free < FEWEST or not sums[0].any():
         empty = np.full(LAGS, np.nan)

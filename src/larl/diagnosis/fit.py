@@ -7,23 +7,25 @@ The priors only keep what a short log says nothing about from running away: docs
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from larl.diagnosis._kernels import Floats, from_partials, innovations, smooth
+from larl.diagnosis._kernels import Floats, from_partials, innovations
 from larl.diagnosis.log import Log
+from larl.diagnosis.pieces import pieces
 
 ORDERS = tuple(range(11))
-NUMBERS = 100_000  # rows × coordinates of a fit, at most
-MOST_ROWS, PIECE = 2500, 500
 # Mean and sd a priori of each kind of coordinate; those of x_j are 0 and 1/√j.
 MU, BETA, NOISE, LEVEL, START = (0.0, 1.0), (0.0, 1.0), (-0.3, 0.7), (-1.5, 1.0), (0.0, 1.0)
 STEP = 1e-5  # of numerical derivatives
 ENOUGH = 2e-3  # log-likelihood: a step that gains less is the last
-MOST_STEPS = 40
+MOST_STEPS, FEW_STEPS = 40, 5
+RANDOM, MANY_ARMS = 4, 8  # random guesses of each order; one only where there are many arms
+FEW_ROWS = 400
 LARGEST_X = 4.0  # tanh(4) = 0.9993
 
 
@@ -128,7 +130,9 @@ class Model:
         turn, grow = (error[1:] - v) / STEP, np.log(size[1:] / f) / STEP
         mean, sd = self.prior
         gradient = grow @ (0.5 * (v**2 / f - 1.0)) - turn @ (v / f) - (theta - mean) / sd**2
-        return gradient, (turn / f) @ turn.T + 0.5 * grow @ grow.T + np.diag(sd**-2.0)
+        # einsum and not @: threads of a linear algebra library that wait for busy cores made this ten times slower.
+        information = np.einsum("it,jt->ij", turn / f, turn) + 0.5 * np.einsum("it,jt->ij", grow, grow)
+        return gradient, information + np.diag(sd**-2.0)
 
 
 class Fit(NamedTuple):
@@ -152,54 +156,99 @@ class Fit(NamedTuple):
         return self.theta + np.linalg.solve(root.T, generator.normal(size=(self.theta.size, count))).T
 
 
-def climb(model: Model, theta: Floats) -> Fit:
-    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping."""
+def climb(model: Model, theta: Floats, steps: int = MOST_STEPS) -> Fit:
+    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping, in so many steps at most."""
     value, damping = model.log_posterior(theta), 1e-2
     gradient, information = model.slope(theta)
-    for _ in range(MOST_STEPS):
+    for _ in range(steps):
         step = np.linalg.solve(information + damping * np.diag(np.diag(information)), gradient)
         trial = theta + np.clip(step, -2.0, 2.0)
         found = model.log_posterior(trial)
         if math.isfinite(found) and found > value:
             gain, theta, value, damping = found - value, trial, found, damping / 5.0
+            gradient, information = model.slope(theta)
             if gain < ENOUGH:
                 break
-            gradient, information = model.slope(theta)
         else:
             damping *= 8.0
             if damping > 1e6 or float(gradient @ step) < ENOUGH:
                 break
-    return Fit(model, theta, value, model.slope(theta)[1])
+    return Fit(model, theta, value, information)
 
 
-def first_guesses(model: Model, direction: Floats) -> list[Floats]:
-    """Where to begin an order's first fit: β along `direction`, and z persistent, barely so, or alternating."""
-    theta = model.prior[0].copy()
-    if not model.order:
-        return [theta]
-    theta[model.places["beta"]] = 0.7 * (direction.mean() or 0.5 if model.tied else direction)
-    found = []
-    for x in (1.2, 0.3, -0.8):
-        theta[0] = x
-        found.append(theta.copy())
+def best_climb(model: Model, guesses: list[Floats]) -> Fit:
+    """The best maximum: a few steps from every guess, and to the end from the highest."""
+    begun = [climb(model, theta, FEW_STEPS) for theta in guesses]
+    return climb(model, max(begun, key=lambda fit: fit.log_posterior).theta)
+
+
+def burg(series: Floats, order: int) -> Floats:
+    """Partial autocorrelations 1 … order by Burg's recursion: always those of a stable process."""
+    forward, backward, found = series[1:], series[:-1], np.zeros(order)
+    for j in range(order):
+        power = float(forward @ forward + backward @ backward)
+        if forward.size < 2 or power <= 0.0:
+            break
+        found[j] = 2.0 * float(forward @ backward) / power
+        forward, backward = (forward - found[j] * backward)[1:], (backward - found[j] * forward)[:-1]
     return found
 
 
-def longer(fit: Fit, log: Log) -> tuple[Model, Floats]:
-    """The model of the next order, and the fit's coordinates in it: the same process, its last γ being 0."""
-    model = Model(log, fit.model.order + 1)
-    theta = np.insert(fit.theta, fit.model.order, 0.0)
-    return model, theta
+def guesses(model: Model, direction: Floats, generator: np.random.Generator) -> list[Floats]:
+    """Where a fit may begin: β along `direction`; z as Burg finds it where noise is left out of account, persistent,
+    barely so, alternating, and as the prior has it; from a usual start and from a large one."""
+    theta = model.prior[0].copy()
+    if not model.order:
+        return [theta]
+    weight = direction.mean() or 0.5 if model.tied else direction
+    theta[model.places["beta"]] = 0.7 * weight
+    log, rough = model.log, np.broadcast_to(direction, model.centre.shape) / model.spread
+    seen = burg((log.reward - model.centre[log.arm]) * rough[log.arm], model.order)
+    count = RANDOM if log.arms <= MANY_ARMS else 1
+    partials = generator.normal(size=(count, model.order)) * model.prior[1][: model.order]
+    partials = np.concatenate([np.tile(np.arctanh(0.99 * seen), (2, 1)), partials])
+    if model.order == 1:
+        partials = np.concatenate([partials, [[1.2], [0.3], [-0.8]]])
+    found = [np.concatenate([x, theta[model.order :]]) for x in partials]
+    for guess in found[::2]:
+        guess[model.places["start"]] = 1.5
+    return found
 
 
-def fit_orders(log: Log, direction: Floats, tick: "object" = None) -> list[Fit]:
-    """The best fit of every order 0 … 10. Each begins where the order before ended, and afresh."""
-    still, one = Model(log, 0), Model(log, 1)
-    fits = [climb(still, first_guesses(still, direction)[0])]
-    fits.append(max((climb(one, theta) for theta in first_guesses(one, direction)), key=lambda fit: fit.log_posterior))
-    for order in ORDERS[2:]:
-        model, theta = longer(fits[-1], log)
-        fits.append(climb(model, theta))
-        if callable(tick):
-            tick(order)
+def neighbour(fit: Fit, order: int) -> Floats:
+    """A fit's coordinates in the model of another order: partial autocorrelations cut off, or followed by 0."""
+    old = fit.model.order
+    partials = np.zeros(order)
+    partials[: min(old, order)] = fit.theta[: min(old, order)]
+    return np.concatenate([partials, fit.theta[old:]])
+
+
+def fit_orders(log: Log, direction: Floats, tick: Callable[[], None] = lambda: None) -> list[Fit]:
+    """The best fit of every order 0 … 10.
+
+    Guesses are tried out on a few hundred rows. Upwards each order begins at the best of them or where the one before
+    ended, downwards where the one after ended: the likelihood has many peaks, and nested models must agree on theirs.
+    """
+    generator, few = np.random.default_rng(0), pieces(log, FEW_ROWS)
+    fits, rough = ([climb(Model(part, 0), Model(part, 0).prior[0])] for part in (log, few))
+    for order in ORDERS[1:]:
+        small, model = Model(few, order), Model(log, order)
+        starts = [*guesses(small, direction, generator)] + [neighbour(rough[-1], order)] * (order > 1)
+        rough.append(best_climb(small, starts))
+        if few is log:
+            fits.append(rough[-1])
+        else:
+            best = max(rough[-1].theta, neighbour(fits[-1], order) if order > 1 else rough[-1].theta, key=model.log_posterior)
+            fits.append(climb(model, best))
+        tick()
+    for order in ORDERS[-2:0:-1]:
+        again = climb(fits[order].model, neighbour(fits[order + 1], order))
+        fits[order] = max(fits[order], again, key=lambda fit: fit.log_posterior)
+        tick()
     return fits
+
+
+def fit_tied(fit: Fit, direction: Floats) -> Fit:
+    """The same order with one β for all arms."""
+    model = Model(fit.model.log, fit.model.order, tied=True)
+    return best_climb(model, guesses(model, direction, np.random.default_rng(0)))
