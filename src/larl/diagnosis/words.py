@@ -1,0 +1,161 @@
+"""The five questions and their answers in plain words, each with its number and interval."""
+
+import math
+from typing import NamedTuple
+
+from larl.diagnosis.drift import FEWEST, LEVEL, Drift
+from larl.diagnosis.estimates import WORTH, Estimates, Interval
+from larl.diagnosis.log import Log
+from larl.diagnosis.replay import KALMAN, Replay
+
+NONE = Interval(math.nan, math.nan, math.nan)
+QUESTIONS = (
+    "Is the reward drifting beyond noise?",
+    "Does it matter for choosing arms?",
+    "How far does the past predict?",
+    "Which policy and which s would have been right?",
+    "What would a better policy have saved?",
+)
+
+
+class Answer(NamedTuple):
+    """One question: a verdict, a sentence or two, and the number behind it."""
+
+    question: str
+    verdict: str
+    answer: str
+    measure: str  # what the number is
+    found: Interval
+
+
+def answers(log: Log, drift: Drift, estimates: Estimates | None, replay: Replay | None) -> list[Answer]:
+    """All five, in order. Without estimates there was too little to fit, and every answer says what is missing."""
+    if estimates is None:
+        reason = too_little(log, drift)
+        return [Answer(question, "too little data", reason, "", NONE) for question in QUESTIONS]
+    return [
+        _drifting(drift, estimates),
+        _matters(log, drift, estimates),
+        _predicts(estimates),
+        _right(drift, estimates, replay),
+        _saved(log, estimates, replay),
+    ]
+
+
+def too_little(log: Log, drift: Drift) -> str:
+    """Why there is nothing to say, and what would be enough."""
+    if drift.free == 0 and log.rows > log.units * log.arms:
+        return "The rewards of each arm are all the same: there is no noise, and nothing that drifts."
+    cells = log.units * log.arms
+    if drift.free >= FEWEST:
+        return "No two rewards of a unit are within 10 steps of each other: memory cannot be seen. Log more often."
+    return (
+        f"{log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} unit{'s' * (log.units > 1)} leave "
+        f"{drift.free} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log such as this needs "
+        f"at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
+    )
+
+
+def percent(value: Interval) -> str:
+    """A share with its interval."""
+    return f"{100 * value.value:.0f}% ({100 * value.low:.0f}–{100 * value.high:.0f}%)"
+
+
+def number(value: Interval) -> str:
+    """A number with its interval, to two digits of the interval's width."""
+    width = max(abs(value.high - value.low), abs(value.value) * 1e-3, 1e-300)
+    digits = max(0, 1 - math.floor(math.log10(width)))
+    return f"{_plain(value.value, digits)} ({_plain(value.low, digits)} to {_plain(value.high, digits)})"
+
+
+def _plain(value: float, digits: int) -> str:
+    if digits > 6 or abs(value) >= 1e7:
+        return f"{value:.2e}".replace("-", "−")
+    text = f"{value:,.{digits}f}"
+    return ("0" + text[2:] if text.strip("-0.,") == "" and text.startswith("-") else text).replace("-", "−")
+
+
+def _drifting(drift: Drift, found: Estimates) -> Answer:
+    share, p = found.of("share"), f"{drift.p_value:.3f}"
+    if drift.verdict == "drift":
+        text = (
+            f"Arms with still means and independent noise would look like this in {100 * drift.p_value:.1f}% of logs "
+            f"(p = {p}). A hidden state makes up {percent(share)} of the variance of an arm's rewards."
+        )
+        return Answer(QUESTIONS[0], "yes", text, "share of variance that is the state's", share)
+    more = ""
+    if drift.needed > drift.free:
+        more = f" If what little is seen is real, it would take some {_round(drift.needed)} rewards to show it."
+    text = f"Arms with still means give logs like this often enough (p = {p}; drift is said below {LEVEL}).{more}"
+    return Answer(QUESTIONS[0], "not shown", text, "share of variance that is the state's", share)
+
+
+def _round(count: int) -> str:
+    unit = 10 ** max(len(str(count)) - 2, 0)
+    return f"{-(-count // unit) * unit:,}"
+
+
+def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
+    fixed, moved = found.of("fixed"), found.of("moved")
+    measure = "reward a step that the best fixed arm loses to knowing the state"
+    if log.arms < 2:
+        return Answer(QUESTIONS[1], "no choice", "The log has one arm only: there is nothing to choose.", measure, NONE)
+    text = (
+        f"Another arm is better than the best fixed one at {percent(moved)} of steps; whoever knew the state would gain "
+        f"{number(fixed)} a step over that arm."
+    )
+    same = f" One β for all arms, a drift that moves them together: p = {found.same_beta:.3f}."
+    if drift.verdict != "drift":
+        return Answer(QUESTIONS[1], "not shown", f"No drift was shown. If there is one all the same: {text}", measure, fixed)
+    if found.same_beta > LEVEL:
+        text = f"The arms may well drift together, and then their order stays.{same} {text}"
+        return Answer(QUESTIONS[1], "not shown", text, measure, fixed)
+    if moved.high < WORTH:
+        return Answer(QUESTIONS[1], "hardly", text + same, measure, fixed)
+    return Answer(QUESTIONS[1], "yes" if moved.low >= WORTH else "perhaps", text + same, measure, fixed)
+
+
+def _predicts(found: Estimates) -> Answer:
+    reach, one = found.reach, found.forecasts[:, 0]
+    from larl.diagnosis.estimates import FURTHEST, interval
+
+    first = interval(one)
+    steps = [f"{'more than ' if x >= FURTHEST else ''}{x:.0f}" for x in reach]
+    verdict = f"{steps[0]} step{'s' * (reach.value != 1)}" if first.value >= WORTH else "hardly at all"
+    text = (
+        f"One step ahead the past predicts {percent(first)} of the variance of an arm's rewards (R²). At least "
+        f"{100 * WORTH:.0f}% is predicted up to {steps[0]} steps ahead ({steps[1]} to {steps[2]})."
+    )
+    return Answer(QUESTIONS[2], verdict, text, "R² one step ahead", first)
+
+
+def _right(drift: Drift, found: Estimates, replay: Replay | None) -> Answer:
+    low, high = found.orders
+    s = Interval(float(found.best), float(low), float(high))
+    text = f"The evidence is largest for s = {found.best}; 95% of it is on s = {low}" + (f" to {high}." if high > low else ".")
+    if drift.verdict != "drift":
+        text += " As no drift was shown, s = 0, a policy for still means, is not refuted." if low == 0 else ""
+    if replay is None:
+        return Answer(QUESTIONS[3], f"s = {found.best}", text, "s", s)
+    text += f" In worlds fitted to the log {replay.best} loses least of the policies that are told nothing of the world"
+    if replay.as_good:
+        text += f"; not clearly worse: {', '.join(replay.as_good)}"
+    return Answer(QUESTIONS[3], f"{replay.best}; s = {found.best}", text + ".", "s", s)
+
+
+def _saved(log: Log, found: Estimates, replay: Replay | None) -> Answer:
+    measure = "reward a step"
+    if replay is None:
+        logged = found.of("logged")
+        if log.arms < 2:
+            return Answer(QUESTIONS[4], "no choice", "One arm only: no policy could have chosen better.", measure, NONE)
+        text = f"The log's own choices lost {number(logged)} a step to knowing the state; nothing was replayed."
+        return Answer(QUESTIONS[4], "not replayed", text, measure, logged)
+    saved, kalman = replay.saved(replay.best), replay.saved(KALMAN)
+    logged = found.of("logged")
+    text = (
+        f"The log's own choices lost {number(logged)} a step to knowing the state. {replay.best} would have saved "
+        f"{number(saved)} of it; with every parameter known, {number(kalman)} could be saved."
+    )
+    verdict = f"{number(saved)} a step" if saved.low > 0.0 else ("nothing" if saved.high <= 0.0 else "perhaps nothing")
+    return Answer(QUESTIONS[4], verdict, text, measure, saved)
