@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from larl import worlds as worlds
     from larl._check import InvalidValue as InvalidValue
     from larl.comparison import compare as compare
+    from larl.diagnosis import Diagnosis as Diagnosis
+    from larl.diagnosis import diagnose as diagnose
     from larl.policies import *  # noqa: F403
     from larl.result import Result as Result
     from larl.result import join as join
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Diagnosis": "diagnosis",
     "InvalidValue": "_check",
     "JointNormal": "world",
     "LatentAR": "world",
@@ -33,12 +36,14 @@ _HOMES = {
     "Walk": "world",
     "compare": "comparison",
     "decide": "policies",
+    "diagnose": "diagnosis",
     "join": "result",
     "learn": "policies",
     "load": "result",
 }
 _MODULES = (
     "comparison",
+    "diagnosis",
     "engine",
     "filter",
     "paper",

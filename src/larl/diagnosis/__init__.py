@@ -1,7 +1,7 @@
 """What a log of decisions says about drift: five questions, each answered with its uncertainty.
 
-`larl.diagnose(frame)` and `larl diagnose log.csv`. docs/diagnose.md says what is computed and how to read it. The module
-is called `diagnosis`, as `larl.diagnose` has to stay the function.
+`larl.diagnose(frame)` and `larl diagnose log.csv`. docs/diagnose.md says what is computed and how to read it. The
+module is called `diagnosis`, as `larl.diagnose` has to stay the function.
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 from larl._check import optional, whole
 from larl._files import write_whole
 from larl._progress import Progress
-from larl.diagnosis.drift import Drift, test_drift
+from larl.diagnosis.drift import Drift, find_drift
 from larl.diagnosis.estimates import Estimates, Interval, estimate, interval
 from larl.diagnosis.fit import ORDERS, fit_orders
 from larl.diagnosis.log import Log, make_log, read_table
@@ -85,7 +85,8 @@ class Diagnosis:
         found = list(self.log.notes)
         if self.fitted.arms < self.log.arms:
             found.append(
-                f"Fit and replay are about the {self.fitted.arms} most played arms; steps with others count as steps without a reward."
+                f"Fit and replay are about the {self.fitted.arms} most played arms; steps with others count as steps "
+                "without a reward."
             )
         if self.fitted.rows < self.log.rows:
             found.append(
@@ -145,7 +146,7 @@ class Diagnosis:
         return plain
 
     def save(self, path: str | Path) -> Path:
-        """Write the page: to `path` if that ends in .html, else into that folder, with answers.csv and diagnosis.json."""
+        """Write the page: to `path` if it ends in .html, else into that folder with answers.csv and diagnosis.json."""
         from larl.diagnosis.page import page
 
         target = Path(path)
@@ -190,7 +191,7 @@ def diagnose(
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
         log = make_log(read_table(frame) if isinstance(frame, str | Path) else frame, columns, lines=path)
         bar.advance(1)
-        drift = test_drift(log, seed)
+        drift = find_drift(log, seed)
         bar.advance(3)
         part = most_played(log)
         part = pieces(part, most_rows(part.arms))

@@ -1,8 +1,8 @@
 """What a log costs most, compiled: the Kalman likelihood, the smoother, and sums over pairs of steps.
 
-The state of a unit is (z_t … z_{t−k+1}, u): the latent AR(k) process with variance 1 in the long run, and the unit's own
-level, which stands still. A row is a step with a reward: r = μ_a + β_a z_t + u + N(0, variance_a). `gap` counts the steps
-from the row before; 0 begins a unit, −1 begins a later piece of one.
+The state of a unit is (z_t … z_{t−k+1}, u): the latent AR(k) process with variance 1 in the long run, and the unit's
+own level, which stands still. A row is a step with a reward: r = μ_a + β_a z_t + u + N(0, variance_a). `gap` counts the
+steps from the row before; 0 begins a unit, −1 begins a later piece of one.
 """
 
 import numpy as np
@@ -114,7 +114,8 @@ def smooth(
 ) -> None:  # fmt: skip
     """Mean and variance of z_t at every row given the whole log, and into `before` the mean covariance before a reward.
 
-    Backwards from predictions (de Jong 1989): r ← c·error/size + (I − c gainᵀ) r, N likewise; z = a + P r, var P − P N P.
+    Backwards from predictions (de Jong 1989): r ← c·error/size + (I − c gainᵀ) r, N likewise; then z = a + P r and its
+    variance is P − P N P.
     """
     n, k = arm.size, gammas.size
     d = k + 1
@@ -192,7 +193,7 @@ def retreat_vector(vector: Floats, gammas: Floats) -> None:
 
 
 @kernel
-def pair_sums(arm: Ints, gap: Ints, lags: int, arms: int, residual: Floats, sums: Floats) -> None:
+def pair_sums(arm: Ints, gap: Ints, lags: int, residual: Floats, sums: Floats) -> None:
     """sums[ℓ−1, a, b] += e_t e_{t−ℓ} over all pairs of rows of one unit that are ℓ ≤ lags steps apart, arms (a, b)."""
     for t in range(arm.size):
         apart, other = 0, t
@@ -206,7 +207,7 @@ def pair_sums(arm: Ints, gap: Ints, lags: int, arms: int, residual: Floats, sums
 
 @kernel
 def shuffled_sums(
-    arm: Ints, gap: Ints, order: Ints, first: Ints, lags: int, arms: int, residual: Floats, seed: int, sums: Floats
+    arm: Ints, gap: Ints, order: Ints, first: Ints, lags: int, residual: Floats, seed: int, sums: Floats
 ) -> None:
     """`pair_sums` of each of sums.shape[0] logs in which the residuals of every cell changed places at random.
 
@@ -222,4 +223,4 @@ def shuffled_sums(
                 j = first[c] + pick(word(key, i), i - first[c] + 1)
                 here, there = order[i], order[j]
                 moved[here], moved[there] = moved[there], moved[here]
-        pair_sums(arm, gap, lags, arms, moved, sums[one])
+        pair_sums(arm, gap, lags, moved, sums[one])

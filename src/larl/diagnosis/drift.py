@@ -1,9 +1,9 @@
 """Is the reward drifting beyond noise? A permutation test of arms that stand still against a latent AR process.
 
-Under a latent process the residuals of rows ℓ steps apart have the expected product β_a β_b Cov(z_t, z_{t−ℓ}), a and b the
-arms played. So C_ℓ, the sums of these products for each pair of arms (divided by the root of their plays), is close to a
-multiple of ββᵀ. β is unknown: the largest eigenvalue of a combination of the C_ℓ looks in the direction where most is
-to be seen. Combinations φ^ℓ for several φ see persistence and alternation, sums of squares C_ℓ² any other memory.
+Under a latent process the residuals of rows ℓ steps apart have the expected product β_a β_b Cov(z_t, z_{t−ℓ}), a and b
+the arms played. So C_ℓ, the sums of these products for each pair of arms (divided by the root of their plays), is close
+to a multiple of ββᵀ. β is unknown: the largest eigenvalue of a combination of the C_ℓ looks in the direction where most
+is to be seen. Combinations φ^ℓ for several φ see persistence and alternation, sums of squares C_ℓ² any other memory.
 """
 
 import math
@@ -18,7 +18,9 @@ RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
 SQUARES = (5, 10)  # lags whose squares are summed
 LAGS = 10
 SHUFFLES, FEWER, MANY_ARMS = 999, 199, 20  # permutations; fewer with more arms than this
-LEVEL = 0.025  # below 0.05, so that logs of policies that react to rewards, for which the test is not exact, stay below it
+LEVEL = (
+    0.025  # below 0.05, so that logs of policies that react to rewards, for which the test is not exact, stay below it
+)
 FEWEST = 20  # rewards beyond one for each cell, below which nothing is said
 
 
@@ -49,7 +51,7 @@ def cells_of(log: Log) -> tuple[Ints, Ints]:
 
 
 def residuals(log: Log) -> tuple[Floats, int]:
-    """Rewards less the mean of their unit and arm, in units of the arm's standard deviation; degrees of freedom left."""
+    """Rewards less the mean of their unit and arm, in units of the arm's standard deviation, and how many are free."""
     order, first = cells_of(log)
     size = np.diff(first)
     sorted_ = log.reward[order]
@@ -82,8 +84,8 @@ def statistics(sums: Floats, plays: Ints) -> Floats:
 def p_value(found: Floats) -> float:
     """Of the first of many logs, the others shuffled: that of the smallest p-value over all statistics.
 
-    Each log is ranked among all in each statistic, and the least of its ranks again among all logs' least; of equals the
-    one is first that is furthest out in standard deviations. Exact where the rows of a cell are exchangeable.
+    Each log is ranked among all in each statistic, and the least of its ranks again among all logs' least; of equals
+    the one is first that is furthest out in standard deviations. Exact where the rows of a cell are exchangeable.
     """
     ordered = np.sort(found, axis=0)
     above = [found.shape[0] - np.searchsorted(ordered[:, i], found[:, i], side="left") for i in range(found.shape[1])]
@@ -92,26 +94,23 @@ def p_value(found: Floats) -> float:
     return float(np.mean((least < least[0]) | ((least == least[0]) & (out >= out[0]))))
 
 
-def test_drift(log: Log, seed: int = 0) -> Drift:
+def find_drift(log: Log, seed: int = 0) -> Drift:
     """The test, with 999 permutations of the rewards within each arm of each unit."""
     away, free = residuals(log)
     order, first = cells_of(log)
     shuffles = SHUFFLES if log.arms <= MANY_ARMS else FEWER
     sums = np.zeros((1 + shuffles, LAGS, log.arms, log.arms))
-    pair_sums(log.arm, log.gap, LAGS, log.arms, away, sums[0])
+    pair_sums(log.arm, log.gap, LAGS, away, sums[0])
     if free < FEWEST or not sums[0].any():
         empty = np.full(LAGS, np.nan)
         return Drift(math.nan, free, 0, empty, np.stack([empty, empty]), np.ones(log.arms))
-    shuffled_sums(log.arm, log.gap, order, first, LAGS, log.arms, away, seed, sums[1:])
+    shuffled_sums(log.arm, log.gap, order, first, LAGS, away, seed, sums[1:])
     found = statistics(sums, log.plays)
     p = p_value(found)
     direction = _direction(sums[0], log.plays)
     lags = _autocorrelation(sums, log, direction)
     band = np.quantile(lags[1:], [0.025, 0.975], axis=0)
     return Drift(p, free, _needed(found, free), lags[0], band, direction)
-
-
-test_drift.__test__ = False  # type: ignore[attr-defined]  # a test of data, not of this package
 
 
 def _direction(sums: Floats, plays: Ints) -> Floats:
@@ -128,9 +127,11 @@ def _direction(sums: Floats, plays: Ints) -> Floats:
 def _autocorrelation(sums: Floats, log: Log, direction: Floats) -> Floats:
     """Σ v_a v_b e_t e_{t−ℓ} / Σ v_a² v_b² at each lag ℓ, for each log of sums."""
     counts = np.zeros((LAGS, log.arms, log.arms))
-    pair_sums(log.arm, log.gap, LAGS, log.arms, np.ones(log.rows), counts)
+    pair_sums(log.arm, log.gap, LAGS, np.ones(log.rows), counts)
     weight = np.multiply.outer(direction, direction)
-    result: Floats = np.einsum("nlab,ab->nl", sums, weight) / np.maximum(np.einsum("lab,ab->l", counts, weight**2), 1e-300)
+    result: Floats = np.einsum("nlab,ab->nl", sums, weight) / np.maximum(
+        np.einsum("lab,ab->l", counts, weight**2), 1e-300
+    )
     return result
 
 

@@ -1,4 +1,4 @@
-"""What a fit says, each number with its interval: drawn from the evidence over orders and from each fit's uncertainty."""
+"""What a fit says, each number with its interval: drawn from the evidence over orders and each fit's uncertainty."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,9 @@ from larl.diagnosis.log import Log
 
 DRAWS = 100
 FURTHEST = 50  # steps that a forecast looks ahead
-WORTH = 0.05  # a share of the reward's variance that is worth predicting, a share of steps that is worth a change of arm
+WORTH = (
+    0.05  # a share of the reward's variance that is worth predicting, a share of steps that is worth a change of arm
+)
 MASS = 0.95
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
@@ -105,7 +107,7 @@ def estimate(log: Log, fits: Sequence[Fit], direction: Floats, drifting: bool, s
     counts = np.bincount(generator.choice(weights.size, DRAWS, p=weights), minlength=weights.size)
     draws = [
         consider(log, fits[order], theta)
-        for order in np.flatnonzero(counts)
+        for order in np.flatnonzero(counts).tolist()
         for theta in fits[order].draws(int(counts[order]), generator)
     ]
     draws = [draws[i] for i in generator.permutation(DRAWS)]

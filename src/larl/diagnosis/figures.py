@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from larl.diagnosis.estimates import WORTH, Draw
 from larl.diagnosis.replay import KALMAN
@@ -139,6 +140,7 @@ def plot_forecasts(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     axis.fill_between(ahead, low[:shown], high[:shown], color=theme.colours[0], alpha=0.25, linewidth=0)
     axis.plot(ahead, value[:shown], color=theme.colours[0], marker="o", markersize=3.5)
     axis.axhline(100.0 * WORTH, color=theme.soft, linestyle="--", linewidth=1.0)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlim(0.5, shown + 0.5)
     axis.set_ylim(bottom=0.0)
     axis.set_xlabel("steps ahead (band: 95%; dashes: 5%)")

@@ -1,8 +1,8 @@
-"""The latent AR bandit fitted to a log: maximum likelihood with weak priors, for every order k = 0 … 10, and its evidence.
+"""The latent AR bandit fitted to a log: maximum likelihood with weak priors, every order k = 0 … 10, and its evidence.
 
 Coordinates: partial autocorrelations as tanh(x), so that every fit is stable; and in units of the spread s_a of arm a's
-rewards around their mean m_a: μ_a = m_a + s_a n, β_a = s_a b, sd_a = s_a eˡ. z has variance 1 in the long run here. With
-several units each has its own level, N(0, τ²); what a unit starts from has the long run's covariance times κ².
+rewards around their mean m_a: μ_a = m_a + s_a n, β_a = s_a b, sd_a = s_a eˡ. z has variance 1 in the long run here.
+With several units each has its own level, N(0, τ²); what a unit starts from has the long run's covariance times κ².
 The priors only keep what a short log says nothing about from running away: docs/diagnose.md lists them.
 """
 
@@ -157,7 +157,7 @@ class Fit(NamedTuple):
 
 
 def climb(model: Model, theta: Floats, steps: int = MOST_STEPS) -> Fit:
-    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping, in so many steps at most."""
+    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping, in at most so many steps."""
     value, damping = model.log_posterior(theta), 1e-2
     gradient, information = model.slope(theta)
     for _ in range(steps):
@@ -238,7 +238,9 @@ def fit_orders(log: Log, direction: Floats, tick: Callable[[], None] = lambda: N
         if few is log:
             fits.append(rough[-1])
         else:
-            best = max(rough[-1].theta, neighbour(fits[-1], order) if order > 1 else rough[-1].theta, key=model.log_posterior)
+            best = max(
+                rough[-1].theta, neighbour(fits[-1], order) if order > 1 else rough[-1].theta, key=model.log_posterior
+            )
             fits.append(climb(model, best))
         tick()
     for order in ORDERS[-2:0:-1]:

@@ -1,4 +1,4 @@
-"""A log of decisions: read, checked cell by cell, and put in order. What cannot be used is refused with row and column."""
+"""A log of decisions: read, checked cell by cell, put in order. What cannot be used is refused with row and column."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +95,9 @@ def make_log(frame: pd.DataFrame, columns: Mapping[str, str | None] | None = Non
     table = _Table(frame, lines)
     found = {part: table.column(part, (columns or {}).get(part)) for part in NAMES}
     if frame.empty:
-        raise InvalidValue("diagnose", "log", "0 rows", "a table with a row for each decision; this one has a header only")
+        raise InvalidValue(
+            "diagnose", "log", "0 rows", "a table with a row for each decision; this one has a header only"
+        )
     arm, labels = table.actions(str(found["action"]), str(found["reward"]))
     reward = table.rewards(str(found["reward"]))
     times = table.times(str(found["time"]))
@@ -104,7 +106,9 @@ def make_log(frame: pd.DataFrame, columns: Mapping[str, str | None] | None = Non
     table.check_order(unit[order], times[order], order, str(found["time"]))
     step, notes = _steps(unit[order], times[order])
     seen = np.isfinite(reward[order])
-    return _assembled(arm[order][seen], reward[order][seen], unit[order][seen], step[seen], labels, int((~seen).sum()), notes)
+    return _assembled(
+        arm[order][seen], reward[order][seen], unit[order][seen], step[seen], labels, int((~seen).sum()), notes
+    )
 
 
 def _assembled(
@@ -202,7 +206,9 @@ class _Table:
             if bad.any():
                 row = int(bad.argmax())
                 self.refuse(row, column, cells[row], "a whole number or a name of the action")
-            found, number = np.unique(np.where(there, values, values[there][0] if there.any() else 0.0), return_inverse=True)
+            found, number = np.unique(
+                np.where(there, values, values[there][0] if there.any() else 0.0), return_inverse=True
+            )
             labels = tuple(f"{value:.0f}" for value in found)
         else:
             text = np.array([str(value).strip() if here else "" for value, here in zip(cells, there, strict=True)])
@@ -218,7 +224,7 @@ class _Table:
         cells = self.cells(column)
         if cells.isna().any():
             self.refuse(int(cells.isna().to_numpy().argmax()), column, None, "a time")
-        if isinstance(cells.dtype, np.dtype) and cells.dtype.kind == "M" or isinstance(cells.dtype, pd.DatetimeTZDtype):
+        if pd.api.types.is_datetime64_any_dtype(cells.dtype):
             return _seconds(cells)
         result = _numbers(cells)
         bad = ~np.isfinite(result)
@@ -244,7 +250,9 @@ class _Table:
         bad = (np.diff(unit) == 0) & (np.diff(times) <= 0)
         if bad.any():
             row = int(order[np.flatnonzero(bad) + 1].min())
-            accepted = "a time after the one before it" + (" in its unit" if unit[-1] else "; several units need --unit NAME")
+            accepted = "a time after the one before it" + (
+                " in its unit" if unit[-1] else "; several units need --unit NAME"
+            )
             self.refuse(row, column, self.cells(column)[row], accepted)
 
 

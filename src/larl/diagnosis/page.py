@@ -30,9 +30,10 @@ td + td { font-variant-numeric: tabular-nums; } ul { padding-left: 1.2rem; }
 .sum td:last-child { font-weight: 700; color: var(--good); }
 """
 CAPTIONS = {
-    "time": "Rewards by arm, and the hidden state that the whole log makes likely (in its own standard deviations; 95% band).",
-    "memory": "Do rewards some steps apart lean the same way? Residuals from each arm's mean in each unit, arms weighed "
-    "with the sign and size in which they feel the state. Outside the band: more than chance.",
+    "time": "Rewards by arm, and the hidden state that the whole log makes likely (in its own standard deviations; "
+    "95% band).",
+    "memory": "Do rewards some steps apart lean the same way? Residuals from each arm's mean in each unit, arms "
+    "weighed with the sign and size in which they feel the state. Outside the band: more than chance.",
     "forecasts": "Share of the variance of an arm's rewards that the past predicts, over how far ahead it looks.",
     "orders": "How strongly the log speaks for each s, the number of past steps that the state's own memory needs.",
     "saved": "What each policy would have saved a step in worlds fitted to the log, beside the log's own choices.",
@@ -73,8 +74,9 @@ def _pictures(diagnosis: "Diagnosis") -> dict[str, str]:
         sources = [base64.b64encode(image(each, "png")).decode() for each in (dark[name], figure)]
         words = escape(CAPTIONS[name])
         found[name] = (
-            f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="data:image/png;base64,{sources[0]}">'
-            f'<img alt="{words}" src="data:image/png;base64,{sources[1]}"></picture><figcaption>{words}</figcaption></figure>'
+            '<figure><picture><source media="(prefers-color-scheme: dark)" '
+            f'srcset="data:image/png;base64,{sources[0]}"><img alt="{words}" '
+            f'src="data:image/png;base64,{sources[1]}"></picture><figcaption>{words}</figcaption></figure>'
         )
     return found
 

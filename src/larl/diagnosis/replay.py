@@ -13,10 +13,10 @@ from larl.diagnosis.estimates import Draw, Interval, interval
 from larl.policies import LARL, UCB, AdaptiveLARL, Auto, DiscountedUCB, KalmanOracle, Policy
 from larl.world import LatentAR
 
-WORLDS = 20
+WORLDS = 15
 STEPS = 200  # of a replay, at most
 TRIALS, LEAST_TRIALS = 40, 4
-AUTO_STEPS = 8000  # in all: Auto takes some hundred times as long as the others
+AUTO_STEPS = 6000  # in all: Auto takes some hundred times as long as the others
 WIDEST = 101  # entries of LARL's context, at most
 MANY_ARMS = 10  # beyond which AdaptiveLARL and Auto take minutes
 KALMAN, STILL = "Kalman, true parameters", "UCB"
@@ -113,9 +113,7 @@ def replay(
         notes.append(f"AdaptiveLARL and Auto are left out: with more than {MANY_ARMS} arms they take minutes.")
     regret: dict[str, Floats] = {}
     for policies, count in rounds:
-        result = compare(
-            policies, worlds, horizon=horizon, trials=count, seed=seed, keep="summary", threads=threads, progress=bar
-        )
+        result = compare(policies, worlds, horizon=horizon, trials=count, seed=seed, threads=threads, progress=bar)
         mean = result.total().mean("trial").transpose("policy", "world")
         regret |= {n: mean.sel(policy=n).values * scale.unit / horizon for n in policies}
     regret[KALMAN] = regret.pop(KALMAN)  # last, as in every table

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from larl.diagnosis.drift import FEWEST, LEVEL, Drift
-from larl.diagnosis.estimates import WORTH, Estimates, Interval
+from larl.diagnosis.estimates import FURTHEST, WORTH, Estimates, Interval, interval
 from larl.diagnosis.log import Log
 from larl.diagnosis.replay import KALMAN, Replay
 
@@ -50,9 +50,9 @@ def too_little(log: Log, drift: Drift) -> str:
     if drift.free >= FEWEST:
         return "No two rewards of a unit are within 10 steps of each other: memory cannot be seen. Log more often."
     return (
-        f"{log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} unit{'s' * (log.units > 1)} leave "
-        f"{drift.free} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log such as this needs "
-        f"at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
+        f"{log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} unit{'s' * (log.units > 1)} "
+        f"leave {drift.free} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log such as "
+        f"this needs at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
     )
 
 
@@ -61,9 +61,16 @@ def percent(value: Interval) -> str:
     return f"{100 * value.value:.0f}% ({100 * value.low:.0f}–{100 * value.high:.0f}%)"
 
 
+def p_of(value: float) -> str:
+    """A p-value, to three digits."""
+    return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
+
+
 def number(value: Interval) -> str:
     """A number with its interval, to two digits of the interval's width."""
-    width = max(abs(value.high - value.low), abs(value.value) * 1e-3, 1e-300)
+    width = max(value.high - value.low, abs(value.value) * 1e-3)
+    if not width > 0.0:
+        return "0 (0 to 0)"
     digits = max(0, 1 - math.floor(math.log10(width)))
     return f"{_plain(value.value, digits)} ({_plain(value.low, digits)} to {_plain(value.high, digits)})"
 
@@ -76,17 +83,17 @@ def _plain(value: float, digits: int) -> str:
 
 
 def _drifting(drift: Drift, found: Estimates) -> Answer:
-    share, p = found.of("share"), f"{drift.p_value:.3f}"
+    share, p = found.of("share"), p_of(drift.p_value)
     if drift.verdict == "drift":
         text = (
             f"Arms with still means and independent noise would look like this in {100 * drift.p_value:.1f}% of logs "
-            f"(p = {p}). A hidden state makes up {percent(share)} of the variance of an arm's rewards."
+            f"({p}). A hidden state makes up {percent(share)} of the variance of an arm's rewards."
         )
         return Answer(QUESTIONS[0], "yes", text, "share of variance that is the state's", share)
     more = ""
     if drift.needed > drift.free:
         more = f" If what little is seen is real, it would take some {_round(drift.needed)} rewards to show it."
-    text = f"Arms with still means give logs like this often enough (p = {p}; drift is said below {LEVEL}).{more}"
+    text = f"Arms with still means give logs like this often enough ({p}; drift is said below {LEVEL}).{more}"
     return Answer(QUESTIONS[0], "not shown", text, "share of variance that is the state's", share)
 
 
@@ -101,12 +108,14 @@ def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
     if log.arms < 2:
         return Answer(QUESTIONS[1], "no choice", "The log has one arm only: there is nothing to choose.", measure, NONE)
     text = (
-        f"Another arm is better than the best fixed one at {percent(moved)} of steps; whoever knew the state would gain "
-        f"{number(fixed)} a step over that arm."
+        f"Another arm is better than the best fixed one at {percent(moved)} of steps; whoever knew the state would "
+        f"gain {number(fixed)} a step over that arm."
     )
-    same = f" One β for all arms, a drift that moves them together: p = {found.same_beta:.3f}."
+    same = f" One β for all arms, a drift that moves them together: {p_of(found.same_beta)}."
     if drift.verdict != "drift":
-        return Answer(QUESTIONS[1], "not shown", f"No drift was shown. If there is one all the same: {text}", measure, fixed)
+        return Answer(
+            QUESTIONS[1], "not shown", f"No drift was shown. If there is one all the same: {text}", measure, fixed
+        )
     if found.same_beta > LEVEL:
         text = f"The arms may well drift together, and then their order stays.{same} {text}"
         return Answer(QUESTIONS[1], "not shown", text, measure, fixed)
@@ -117,8 +126,6 @@ def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
 
 def _predicts(found: Estimates) -> Answer:
     reach, one = found.reach, found.forecasts[:, 0]
-    from larl.diagnosis.estimates import FURTHEST, interval
-
     first = interval(one)
     steps = [f"{'more than ' if x >= FURTHEST else ''}{x:.0f}" for x in reach]
     verdict = f"{steps[0]} step{'s' * (reach.value != 1)}" if first.value >= WORTH else "hardly at all"
@@ -132,7 +139,9 @@ def _predicts(found: Estimates) -> Answer:
 def _right(drift: Drift, found: Estimates, replay: Replay | None) -> Answer:
     low, high = found.orders
     s = Interval(float(found.best), float(low), float(high))
-    text = f"The evidence is largest for s = {found.best}; 95% of it is on s = {low}" + (f" to {high}." if high > low else ".")
+    text = f"The evidence is largest for s = {found.best}; 95% of it is on s = {low}" + (
+        f" to {high}." if high > low else "."
+    )
     if drift.verdict != "drift":
         text += " As no drift was shown, s = 0, a policy for still means, is not refuted." if low == 0 else ""
     if replay is None:
