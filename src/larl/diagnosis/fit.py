@@ -157,7 +157,7 @@ class Fit(NamedTuple):
 
 
 def climb(model: Model, theta: Floats, steps: int = MOST_STEPS) -> Fit:
-    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping, in at most so many steps."""
+    """The nearest maximum of the log-posterior, by Fisher scoring with Levenberg's damping, in at most `steps`."""
     value, damping = model.log_posterior(theta), 1e-2
     gradient, information = model.slope(theta)
     for _ in range(steps):

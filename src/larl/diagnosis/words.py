@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from larl.diagnosis.drift import FEWEST, LEVEL, Drift
 from larl.diagnosis.estimates import FURTHEST, WORTH, Estimates, Interval, interval
 from larl.diagnosis.log import Log
@@ -31,8 +33,9 @@ class Answer(NamedTuple):
 def answers(log: Log, drift: Drift, estimates: Estimates | None, replay: Replay | None) -> list[Answer]:
     """All five, in order. Without estimates there was too little to fit, and every answer says what is missing."""
     if estimates is None:
-        reason = too_little(log, drift)
-        return [Answer(question, "too little data", reason, "", NONE) for question in QUESTIONS]
+        verdict, reason = too_little(log, drift)
+        rest = [Answer(question, verdict, "As for question 1.", "", NONE) for question in QUESTIONS[1:]]
+        return [Answer(QUESTIONS[0], verdict, reason, "", NONE), *rest]
     return [
         _drifting(drift, estimates),
         _matters(log, drift, estimates),
@@ -42,17 +45,18 @@ def answers(log: Log, drift: Drift, estimates: Estimates | None, replay: Replay 
     ]
 
 
-def too_little(log: Log, drift: Drift) -> str:
-    """Why there is nothing to say, and what would be enough."""
-    if drift.free == 0 and log.rows > log.units * log.arms:
-        return "The rewards of each arm are all the same: there is no noise, and nothing that drifts."
-    cells = log.units * log.arms
+def too_little(log: Log, drift: Drift) -> tuple[str, str]:
+    """A verdict where there is nothing to fit: why, and what would be enough."""
+    cells = np.unique(log.unit * log.arms + log.arm).size
+    if drift.free == 0 and log.rows >= FEWEST + cells:
+        return "nothing varies", "The rewards of each arm are all the same: there is no noise, and nothing that drifts."
     if drift.free >= FEWEST:
-        return "No two rewards of a unit are within 10 steps of each other: memory cannot be seen. Log more often."
-    return (
+        text = "No two rewards of a unit are within 10 steps of each other, so no memory can be seen: log more often."
+        return "too little data", text
+    return "too little data", (
         f"{log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} unit{'s' * (log.units > 1)} "
-        f"leave {drift.free} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log such as "
-        f"this needs at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
+        f"leave {log.rows - cells} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log "
+        f"such as this needs at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
     )
 
 
