@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._floor import best_mean
 from larl.diagnosis._kernels import Floats, smooth
 from larl.diagnosis.fit import Fit, Setting, fit_tied
 from larl.diagnosis.log import Log
@@ -18,7 +17,7 @@ WORTH = (
     0.05  # a share of the reward's variance that is worth predicting, a share of steps that is worth a change of arm
 )
 MASS = 0.95
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+APART, BURN = 100, 200  # steps of simulated paths between units, and before the first
 
 
 class Interval(NamedTuple):
@@ -42,8 +41,8 @@ class Draw(NamedTuple):
     setting: Setting  # of one, along the leading axis
     share: float  # of the variance of rewards (given the arm) that is the state's
     forecasts: Floats  # (FURTHEST,) the share that the past predicts h = 1, 2, … steps ahead
-    fixed: float  # what the best fixed arm loses a step to knowing the state
-    moved: float  # share of steps at which another arm is better than the best fixed one
+    fixed: float  # what the best fixed arm of the log loses a step to knowing the state
+    moved: float  # share of steps at which another arm is better than that one
     logged: float  # what the log's own choices lost a step to knowing the state
     z: Floats  # (rows,) smoothed
     variance: Floats  # (rows,)
@@ -106,7 +105,7 @@ def estimate(log: Log, fits: Sequence[Fit], direction: Floats, drifting: bool, s
     best = int(weights.argmax())
     counts = np.bincount(generator.choice(weights.size, DRAWS, p=weights), minlength=weights.size)
     draws = [
-        consider(log, fits[order], theta)
+        consider(log, fits[order], theta, generator)
         for order in np.flatnonzero(counts).tolist()
         for theta in fits[order].draws(int(counts[order]), generator)
     ]
@@ -132,24 +131,44 @@ def _same_beta(fit: Fit, direction: Floats) -> float:
     return float(gammaincc((arms - 1) / 2.0, max(ratio, 0.0)))
 
 
-def consider(log: Log, fit: Fit, theta: Floats) -> Draw:
-    """What follows from one setting of the parameters."""
+def consider(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) -> Draw:
+    """What follows from one setting of the parameters, and from one path of the state that goes with it."""
     setting = fit.model.setting(theta[None])
-    k = setting.gammas.shape[1]
-    mu, beta, variance = setting.mu[0], setting.beta[0], setting.variance[0]
+    k, one = setting.gammas.shape[1], _one(setting)
     z, spread, before = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
-    smooth(
-        log.arm, log.gap, log.reward, setting.gammas[0], setting.acf[0], float(setting.shock[0]), mu, beta, variance,
-        float(setting.level[0]), float(setting.start[0]), z, spread, before,
-    )  # fmt: skip
+    smooth(log.arm, log.gap, log.reward, *one, z, spread, before)
     plays = log.plays / log.rows
-    moving, total = float(plays @ beta**2), float(plays @ (beta**2 + variance))
-    known = np.maximum(1.0 - forecast_variances(setting.gammas[0], float(setting.shock[0]), before), 0.0)
-    spread = np.maximum(spread, 0.0)
+    moving, total = float(plays @ one.beta**2), float(plays @ (one.beta**2 + one.variance))
+    known = np.maximum(1.0 - forecast_variances(one.gammas, float(one.shock), before), 0.0)
+    path = z + _error(log, one, generator)
     return Draw(
-        fit.model.order, setting, moving / total, moving / total * known,
-        best_mean(mu, beta, 0.0, 1.0) - float(mu.max()), _moved(mu, beta), _logged(log, mu, beta, z, spread), z, spread,
+        fit.model.order, setting, moving / total, moving / total * known, *losses(log, one.mu, one.beta, path), z,
+        np.maximum(spread, 0.0),
     )  # fmt: skip
+
+
+def _one(setting: Setting) -> Any:
+    """The first of several settings, its numbers as numbers."""
+    return Setting(*(part[0] for part in setting))
+
+
+def _error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
+    """A draw of z less its smoothed mean: what smoothing misses in a log that is simulated (Durbin & Koopman 2002).
+
+    One long path serves all units, with APART steps between them, and longer gaps are no longer than that.
+    """
+    from scipy.signal import lfilter
+
+    step = np.cumsum(np.where(log.gap <= 0, APART, np.minimum(log.gap, APART))) + BURN
+    shocks = math.sqrt(float(one.shock)) * generator.normal(size=int(step[-1]) + 1)
+    z = lfilter([1.0], np.concatenate([[1.0], -one.gammas]), shocks)[step]
+    level = math.sqrt(float(one.level)) * generator.normal(size=log.units)[log.unit]
+    noise = np.sqrt(one.variance[log.arm]) * generator.normal(size=log.rows)
+    reward = one.mu[log.arm] + one.beta[log.arm] * z + level + noise
+    found, unused = np.empty(log.rows), np.empty(log.rows)
+    smooth(log.arm, log.gap, reward, *one[:-1], 1.0, found, unused, np.zeros((one.gammas.size, one.gammas.size)))
+    result: Floats = z - found
+    return result
 
 
 def forecast_variances(gammas: Floats, shock: float, before: Floats) -> Floats:
@@ -163,19 +182,19 @@ def forecast_variances(gammas: Floats, shock: float, before: Floats) -> Floats:
     return found
 
 
-def _moved(mu: Floats, beta: Floats) -> float:
-    """P(the best arm at z is not the best at z = 0), z ~ N(0, 1)."""
-    grid = np.linspace(-4.0, 4.0, 2001)
-    density = np.exp(-0.5 * grid**2)
-    other = np.argmax(mu + np.multiply.outer(grid, beta), axis=1) != int(np.argmax(mu))
-    return float(density[other].sum() / density.sum())
+class Losses(NamedTuple):
+    """Over the rows of the log, on one path of the state: means of what is lost to knowing it."""
+
+    fixed: float  # by the arm that is best on average
+    moved: float  # share of rows at which another arm is better
+    logged: float  # by the arms that were played
 
 
-def _logged(log: Log, mu: Floats, beta: Floats, z: Floats, variance: Floats) -> float:
-    """Mean over rows of E[max_a(μ_a + β_a z) − (μ + βz of the arm played)] under the smoothed law of z."""
-    at = z[:, None] + np.sqrt(variance)[:, None] * NODES
-    best = np.full(at.shape, -np.inf)
-    for arm in range(mu.size):
-        np.maximum(best, mu[arm] + beta[arm] * at, out=best)
-    expected = best @ (WEIGHTS / WEIGHTS.sum())
-    return float(np.mean(expected - mu[log.arm] - beta[log.arm] * z))
+def losses(log: Log, mu: Floats, beta: Floats, z: Floats) -> Losses:
+    """Means over rows t of max_a(μ_a + β_a z_t) less μ + βz_t of the arm in question."""
+    best, arm = np.full(z.size, -np.inf), int(np.argmax(mu + beta * z.mean()))
+    for other in range(mu.size):
+        np.maximum(best, mu[other] + beta[other] * z, out=best)
+    mine = mu[arm] + beta[arm] * z
+    logged = best - mu[log.arm] - beta[log.arm] * z
+    return Losses(float(np.mean(best - mine)), float(np.mean(best > mine)), float(logged.mean()))

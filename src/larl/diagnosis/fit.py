@@ -26,6 +26,7 @@ ENOUGH = 2e-3  # log-likelihood: a step that gains less is the last
 MOST_STEPS, FEW_STEPS = 40, 5
 RANDOM, MANY_ARMS = 4, 8  # random guesses of each order; one only where there are many arms
 FEW_ROWS = 400
+PROPOSALS, FREEDOM = 10, 7.0  # for each draw; degrees of freedom of their law
 LARGEST_X = 4.0  # tanh(4) = 0.9993
 
 
@@ -109,16 +110,26 @@ class Model:
         innovations(log.arm, log.gap, log.reward, *self.setting(theta), error, size)
         return error, size
 
+    def log_likelihoods(self, theta: Floats) -> Floats:
+        """log p(rewards | actions, parameters) at each of several coordinates."""
+        error, size = self.predict(theta)
+        result: Floats = -0.5 * np.sum(math.log(2.0 * math.pi) + np.log(size) + error**2 / size, axis=1)
+        return result
+
+    def log_posteriors(self, theta: Floats) -> Floats:
+        """The log-likelihoods and the priors' log-densities."""
+        mean, sd = self.prior
+        prior = -0.5 * np.sum(((theta - mean) / sd) ** 2 + np.log(2.0 * math.pi * sd**2), axis=1)
+        result: Floats = self.log_likelihoods(theta) + prior
+        return result
+
     def log_likelihood(self, theta: Floats) -> float:
-        """log p(rewards | actions, parameters)."""
-        error, size = self.predict(theta[None])
-        return float(-0.5 * np.sum(math.log(2.0 * math.pi) + np.log(size) + error**2 / size))
+        """That of one."""
+        return float(self.log_likelihoods(theta[None])[0])
 
     def log_posterior(self, theta: Floats) -> float:
-        """The log-likelihood and the priors' log-density."""
-        mean, sd = self.prior
-        prior = -0.5 * np.sum(((theta - mean) / sd) ** 2 + np.log(2.0 * math.pi * sd**2))
-        return self.log_likelihood(theta) + float(prior)
+        """That of one."""
+        return float(self.log_posteriors(theta[None])[0])
 
     def slope(self, theta: Floats) -> tuple[Floats, Floats]:
         """Of the log-posterior: its gradient and the expected information, with numerical derivatives of predictions.
@@ -151,9 +162,23 @@ class Fit(NamedTuple):
         return self.log_posterior + 0.5 * (self.theta.size * math.log(2.0 * math.pi) - logdet) + peaks
 
     def draws(self, count: int, generator: np.random.Generator) -> Floats:
-        """Coordinates drawn from the normal law that the information gives: (count, coordinates)."""
-        root = np.linalg.cholesky(self.information)
-        return self.theta + np.linalg.solve(root.T, generator.normal(size=(self.theta.size, count))).T
+        """Coordinates drawn from the posterior: (count, coordinates).
+
+        Ten times as many are drawn from a t law around the peak, with the information's shape, and so many of them are
+        drawn again by their weights, none of which counts for more than the root of their number (Ionides 2008).
+        """
+        size, many = self.theta.size, PROPOSALS * count
+        normal, chi = generator.normal(size=(size, many)), generator.chisquare(FREEDOM, many) / FREEDOM
+        away = np.linalg.solve(np.linalg.cholesky(self.information).T, normal / np.sqrt(chi)).T
+        proposed = self.theta + away
+        distance = np.einsum("ni,ij,nj->n", away, self.information, away)
+        density = -0.5 * (FREEDOM + size) * np.log1p(distance / FREEDOM)
+        with np.errstate(all="ignore"):  # a proposal that is far out may overflow, and then counts for nothing
+            logs = np.nan_to_num(self.model.log_posteriors(proposed) - density, nan=-np.inf, posinf=-np.inf)
+        weights = np.exp(logs - logs.max())
+        weights = np.minimum(weights, weights.mean() * math.sqrt(many))
+        chosen: Floats = proposed[generator.choice(many, count, p=weights / weights.sum())]
+        return chosen
 
 
 def climb(model: Model, theta: Floats, steps: int = MOST_STEPS) -> Fit:

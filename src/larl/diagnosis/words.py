@@ -112,13 +112,17 @@ def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
     if log.arms < 2:
         return Answer(QUESTIONS[1], "no choice", "The log has one arm only: there is nothing to choose.", measure, NONE)
     text = (
-        f"Another arm is better than the best fixed one at {percent(moved)} of steps; whoever knew the state would "
-        f"gain {number(fixed)} a step over that arm."
+        f"Another arm was better than the best fixed one at {percent(moved)} of the log's steps; whoever had known the "
+        f"state would have gained {number(fixed)} a step over that arm."
     )
     same = f" One β for all arms, a drift that moves them together: {p_of(found.same_beta)}."
     if drift.verdict != "drift":
         return Answer(
-            QUESTIONS[1], "not shown", f"No drift was shown. If there is one all the same: {text}", measure, fixed
+            QUESTIONS[1],
+            "not shown",
+            f"No drift was shown. If there is one all the same: {text[0].lower()}{text[1:]}",
+            measure,
+            fixed,
         )
     if found.same_beta > LEVEL:
         text = f"The arms may well drift together, and then their order stays.{same} {text}"
