@@ -139,20 +139,20 @@ def test_the_gradient_is_that_of_the_log_posterior():
 
 
 def test_a_long_log_gives_its_parameters_back():
-    # 20,000 rewards: estimates are off by a few percent; five of their own standard errors are allowed.
-    log = make_log(next(logs(stationary(1), 20_000, 1, seed=5)))
+    # 4,000 rewards: estimates are off by some percent; five of their own standard errors are allowed.
+    log = make_log(next(logs(stationary(1), 4000, 1, seed=5)))
     model = Model(log, 1)
     theta = model.prior[0].copy()
     theta[model.places["beta"]] = -0.7, 0.7
     fit = climb(model, theta)
-    sample = model.setting(fit.draws(400, np.random.default_rng(0)))
+    sample = model.setting(fit.draws(60, np.random.default_rng(0)))
     scale = np.sqrt(sample.shock)
     for truth, found in (
         (0.9, sample.gammas[:, 0]), (-1.0, sample.beta[:, 0] * scale), (1.0, sample.beta[:, 1] * scale),
         (1.0, np.sqrt(sample.variance[:, 0])), (0.0, sample.mu[:, 0]),
     ):  # fmt: skip
         assert abs(found.mean() - truth) < 5 * found.std()
-    assert np.abs(sample.gammas[:, 0].mean() - 0.9) < 0.03
+    assert np.abs(sample.gammas[:, 0].mean() - 0.9) < 0.05
 
 
 def test_pieces_are_rows_of_the_log_and_never_join_what_is_apart():
@@ -173,13 +173,13 @@ def test_the_shortest_range_holds_the_mass():
 
 @pytest.mark.parametrize(("k", "world"), [(1, larl.worlds.paper(1)), (5, larl.worlds.paper(5)), (5, stationary(5))])
 def test_the_order_is_within_its_range(k, world):
-    # 12 logs of 200 steps. A range that holds the order in 95% of logs holds it in fewer than 9 once in 450 tries.
+    # 10 logs of 200 steps. A range that holds the order in 95% of logs holds it in fewer than 7 once in 1,000 tries.
     held, widths = 0, []
-    for frame in logs(world, 200, 12, seed=12):
+    for frame in logs(world, 200, 10, seed=12):
         log = make_log(frame)
         weights = order_weights(fit_orders(log, find_drift(log).direction), drifting=True)
         low, high = shortest_range(weights)
         held += low <= k <= high
         widths.append(high - low + 1)
-    assert held >= 9
+    assert held >= 7
     assert np.mean(widths) < 8  # it says something

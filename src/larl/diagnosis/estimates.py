@@ -134,9 +134,8 @@ def _same_beta(fit: Fit, direction: Floats) -> float:
 def consider(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) -> Draw:
     """What follows from one setting of the parameters, and from one path of the state that goes with it."""
     setting = fit.model.setting(theta[None])
-    k, one = setting.gammas.shape[1], _one(setting)
-    z, spread, before = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
-    smooth(log.arm, log.gap, log.reward, *one, z, spread, before)
+    one = _one(setting)
+    z, spread, before = smoothed(log, log.reward, one, float(one.start))
     plays = log.plays / log.rows
     moving, total = float(plays @ one.beta**2), float(plays @ (one.beta**2 + one.variance))
     known = np.maximum(1.0 - forecast_variances(one.gammas, float(one.shock), before), 0.0)
@@ -152,6 +151,17 @@ def _one(setting: Setting) -> Any:
     return Setting(*(part[0] for part in setting))
 
 
+def smoothed(log: Log, reward: Floats, one: Any, start: float) -> tuple[Floats, Floats, Floats]:
+    """Mean and variance of z at every row given all rewards, and the mean covariance of the state before a reward."""
+    k = one.gammas.size
+    z, spread, before = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
+    smooth(
+        log.arm, log.gap, reward, one.gammas, one.acf, float(one.shock), one.mu, one.beta, one.variance,
+        float(one.level), start, z, spread, before,
+    )  # fmt: skip
+    return z, spread, before
+
+
 def _error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
     """A draw of z less its smoothed mean: what smoothing misses in a log that is simulated (Durbin & Koopman 2002).
 
@@ -165,9 +175,7 @@ def _error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
     level = math.sqrt(float(one.level)) * generator.normal(size=log.units)[log.unit]
     noise = np.sqrt(one.variance[log.arm]) * generator.normal(size=log.rows)
     reward = one.mu[log.arm] + one.beta[log.arm] * z + level + noise
-    found, unused = np.empty(log.rows), np.empty(log.rows)
-    smooth(log.arm, log.gap, reward, *one[:-1], 1.0, found, unused, np.zeros((one.gammas.size, one.gammas.size)))
-    result: Floats = z - found
+    result: Floats = z - smoothed(log, reward, one, 1.0)[0]
     return result
 
 
