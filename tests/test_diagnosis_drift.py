@@ -6,7 +6,7 @@ import pytest
 
 import larl
 from larl.diagnosis._kernels import pair_sums
-from larl.diagnosis.drift import FEWEST, cells_of, find_drift, p_value, residuals
+from larl.diagnosis.drift import FEWEST, LEVEL, cells_of, find_drift, p_value, residuals
 from larl.diagnosis.log import make_log
 from tests.logs import logs, stationary, still
 
@@ -26,11 +26,12 @@ def share_of_drift(frames) -> float:
     ids=["2 arms at random", "3 arms at random", "2 arms by UCB", "3 arms by UCB"],
 )  # fmt: skip
 def test_arms_that_stand_still_seldom_seem_to_drift(world, policy):
-    # 120 logs: a rate of LEVEL = 2.5% has a standard error of 1.4%; 5% is 1.75 of them above.
+    # 120 logs: a rate of LEVEL = 2.5% has a standard error of 1.4%; three of them are allowed. benchmarks/diagnose.py
+    # has more logs.
     frames = [
         frame.assign(r=frame.r * np.array([1.0, 3.0, 0.5])[frame.a]) for frame in logs(world, 100, LOGS, 3, policy)
     ]
-    assert share_of_drift(frames) <= 0.05
+    assert share_of_drift(frames) <= LEVEL + 3 * 0.0143
 
 
 @pytest.mark.parametrize("world", [larl.worlds.paper(1), stationary(1)], ids=["the paper's start", "stationary"])

@@ -26,7 +26,7 @@ figure { margin: 1rem 0; } img { width: 100%; max-width: 40rem; height: auto; di
 figcaption, .small { font-size: .875rem; opacity: .85; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; min-width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align: left; vertical-align: top; }
-td + td { font-variant-numeric: tabular-nums; } ul { padding-left: 1.2rem; }
+.wide td + td { font-variant-numeric: tabular-nums; white-space: nowrap; } ul { padding-left: 1.2rem; }
 .sum td:last-child { font-weight: 700; color: var(--good); }
 """
 CAPTIONS = {
