@@ -17,7 +17,8 @@ from larl.diagnosis.log import Log
 RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
 SQUARES = (5, 10)  # lags whose squares are summed
 LAGS = 10
-SHUFFLES, FEWER, MANY_ARMS = 999, 199, 20  # permutations; fewer with more arms than this
+SHUFFLES, FEWER = 999, 199  # permutations; fewer with more arms or rows than these
+MANY_ARMS, MANY_ROWS = 20, 20_000
 LEVEL = (
     0.025  # below 0.05, so that logs of policies that react to rewards, for which the test is not exact, stay below it
 )
@@ -95,10 +96,10 @@ def p_value(found: Floats) -> float:
 
 
 def find_drift(log: Log, seed: int = 0) -> Drift:
-    """The test, with 999 permutations of the rewards within each arm of each unit."""
+    """The test, with 999 permutations of the rewards within each arm of each unit; 199 in large logs."""
     away, free = residuals(log)
     order, first = cells_of(log)
-    shuffles = SHUFFLES if log.arms <= MANY_ARMS else FEWER
+    shuffles = SHUFFLES if log.arms <= MANY_ARMS and log.rows <= MANY_ROWS else FEWER
     sums = np.zeros((1 + shuffles, LAGS, log.arms, log.arms))
     pair_sums(log.arm, log.gap, LAGS, away, sums[0])
     if free < FEWEST or not sums[0].any():
