@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from larl.agent import Decision as Decision
     from larl.agent import InvalidFile as InvalidFile
     from larl.comparison import compare as compare
+    from larl.diagnosis import Diagnosis as Diagnosis
+    from larl.diagnosis import diagnose as diagnose
     from larl.policies import *  # noqa: F403
     from larl.result import Result as Result
     from larl.result import join as join
@@ -30,6 +32,7 @@ _HOMES = {
     "Agent": "agent",
     "Decision": "agent",
     "InvalidFile": "agent",
+    "Diagnosis": "diagnosis",
     "InvalidValue": "_check",
     "JointNormal": "world",
     "LatentAR": "world",
@@ -38,12 +41,14 @@ _HOMES = {
     "Result": "result",
     "Walk": "world",
     "compare": "comparison",
+    "diagnose": "diagnosis",
     "join": "result",
     "load": "result",
 }
 _MODULES = (
     "agent",
     "comparison",
+    "diagnosis",
     "engine",
     "filter",
     "paper",

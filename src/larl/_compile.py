@@ -33,6 +33,7 @@ KERNEL_SOURCES = (
     "engine.py",
     "policies/*.py",
     "agent/_kernels.py",
+    "diagnosis/_kernels.py",
 )
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.

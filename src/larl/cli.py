@@ -155,6 +155,36 @@ def compare(
 
 @app.command()
 @guarded
+def diagnose(
+    log: Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row for each decision.")],
+    time: Annotated[str | None, typer.Option(help="Column of the time.", show_default="t, time, step")] = None,
+    action: Annotated[str | None, typer.Option(help="Column of the action.", show_default="a, action, arm")] = None,
+    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default="r, reward")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Column of the unit or user.", show_default="u, unit, user, id, if there is one")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the page, table and data.")] = Path("results/diagnosis"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    replay: Annotated[bool, typer.Option(help="Replay policies in worlds fitted to the log; takes longest.")] = True,
+    threads: Threads = None,
+) -> None:
+    """Say what a log shows of drift: is there any, does it matter, how far does the past predict, what could be saved.
+
+    Five answers, each with its uncertainty, on the screen and as one page.
+    """
+    from larl.diagnosis import diagnose
+
+    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
+    found = diagnose(
+        log, time=time, action=action, reward=reward, unit=unit, seed=seed, replay=replay, threads=threads,
+        progress=True,
+    )  # fmt: skip
+    page = found.save(out)
+    print(f"{found}\n\nwritten: {page}, with answers.csv and diagnosis.json beside it")
+
+
+@app.command()
+@guarded
 def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of this policy.")] = None) -> None:
     """List the policies, or describe one and its fields."""
     from dataclasses import MISSING, fields

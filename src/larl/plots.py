@@ -1,4 +1,4 @@
-"""Figures of a Result. The only module that draws."""
+"""Figures of a Result. Beside diagnosis/figures.py the only module that draws."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,0 +1,233 @@
+"""What a log of decisions says about drift: five questions, each answered with its uncertainty.
+
+`larl.diagnose(frame)` and `larl diagnose log.csv`. docs/diagnose.md says what is computed and how to read it. The
+module is called `diagnosis`, as `larl.diagnose` has to stay the function.
+"""
+
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from larl._check import optional, whole
+from larl._files import write_whole
+from larl._progress import Progress
+from larl.diagnosis.drift import Drift, find_drift
+from larl.diagnosis.estimates import Estimates, Interval, estimate, interval
+from larl.diagnosis.fit import ORDERS, fit_orders
+from larl.diagnosis.log import Log, make_log, read_table
+from larl.diagnosis.pieces import most_rows, pieces
+from larl.diagnosis.words import Answer, answers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from larl.diagnosis.replay import Replay
+
+MOST_ARMS = 20  # that are fitted: the most played
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The five answers, and all that they rest on. `print` it, `save` it, or look into `table` and `to_dict()`."""
+
+    log: Log
+    fitted: Log  # what the latent process was fitted to: the log, or pieces of it
+    drift: Drift
+    estimates: Estimates | None  # None where there is too little data
+    replay: "Replay | None"  # None where there is nothing to choose, or on request
+    seed: int
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The five answers in order."""
+        return answers(self.log, self.drift, self.estimates, self.replay)
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """One row a question: verdict, answer, and the number behind it with its 95% interval."""
+        import pandas as pd
+
+        rows = [(a.question, a.verdict, a.answer, a.measure, *a.found) for a in self.answers]
+        return pd.DataFrame(rows, columns=["question", "verdict", "answer", "measure", "value", "low", "high"])
+
+    @property
+    def text(self) -> str:
+        """The answers as text for a terminal."""
+        from textwrap import fill
+
+        parts = [self.about]
+        for number, each in enumerate(self.answers, 1):
+            words = fill(each.answer, 100, initial_indent="   ", subsequent_indent="   ")
+            parts.append(f"{number}. {each.question} — {each.verdict}\n{words}")
+        if self.notes:
+            parts.append("\n".join(fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in self.notes))
+        return "\n\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def about(self) -> str:
+        """What the log is, in one line."""
+        log = self.log
+        units, arms = f"{log.units:,} unit{'s' * (log.units > 1)}", f"{log.arms} arm{'s' * (log.arms > 1)}"
+        missing = f", {log.missing:,} rows without a reward" if log.missing else ""
+        return f"{log.rows:,} rewards of {units} and {arms}{missing}. Intervals are 95%."
+
+    @property
+    def notes(self) -> list[str]:
+        """What was decided along the way and is worth knowing."""
+        found = list(self.log.notes)
+        if self.fitted.arms < self.log.arms:
+            found.append(
+                f"Fit and replay are about the {self.fitted.arms} most played arms; steps with others count as steps "
+                "without a reward."
+            )
+        if self.fitted.rows < self.log.rows:
+            found.append(
+                f"The test of drift saw all rewards; the latent process was fitted to {self.fitted.rows:,} of them, in "
+                "pieces spread evenly over the log, and intervals are as wide as that makes them."
+            )
+        return found + list(self.replay.notes if self.replay else ())
+
+    def arms(self) -> "pd.DataFrame":
+        """One row an arm: plays, mean reward, and μ, β (in units of σ_z = 1) and noise with their intervals."""
+        import pandas as pd
+
+        rows = []
+        for arm, label in enumerate(self.fitted.labels):
+            at = self.log.labels.index(label)
+            mean = float(self.log.reward[self.log.arm == at].mean())
+            row: dict[str, Any] = {"arm": label, "plays": int(self.log.plays[at]), "mean": mean}
+            for name, found in self._parameters(arm).items():
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _parameters(self, arm: int) -> dict[str, Interval]:
+        if self.estimates is None:
+            return {}
+        settings = [draw.setting for draw in self.estimates.draws]
+        beta = np.array([one.beta[0] * math.sqrt(one.shock[0]) for one in settings])
+        lead = int(np.abs(np.median(np.abs(beta), axis=0)).argmax())
+        beta = beta * np.where(beta[:, lead] < 0.0, -1.0, 1.0)[:, None]
+        return {
+            "mu": interval(np.array([one.mu[0, arm] for one in settings])),
+            "beta": interval(beta[:, arm]),
+            "noise": interval(np.sqrt([one.variance[0, arm] for one in settings])),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON types; nan and infinity as None."""
+        found: dict[str, Any] = {
+            "log": {"rows": self.log.rows, "units": self.log.units, "missing": self.log.missing,
+                    "fitted_rows": self.fitted.rows, "seed": self.seed},
+            "answers": [a._asdict() | {"found": list(a.found)} for a in self.answers],
+            "drift": {"verdict": self.drift.verdict, "p_value": self.drift.p_value, "lags": self.drift.lags.tolist(),
+                      "band": self.drift.band.tolist(), "rewards_needed": self.drift.needed},
+            "arms": self.arms().to_dict("records"),
+            "notes": self.notes,
+        }  # fmt: skip
+        if self.estimates is not None:
+            found["orders"] = {"weights": self.estimates.weights.tolist(), "best": self.estimates.best,
+                               "interval": list(self.estimates.orders)}  # fmt: skip
+            found["forecasts"] = [list(interval(column)) for column in self.estimates.forecasts.T]
+        if self.replay is not None:
+            found["regret_a_step"] = {"the log": list(interval(self.replay.logged))} | {
+                name: list(self.replay.lost(name)) for name in self.replay.regret
+            }
+            found["saved_a_step"] = {name: list(self.replay.saved(name)) for name in self.replay.regret}
+        plain: dict[str, Any] = _json(found)
+        return plain
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page: to `path` if it ends in .html, else into that folder with answers.csv and diagnosis.json."""
+        from larl.diagnosis.page import page
+
+        target = Path(path)
+        whole_page = page(self).encode()
+        if target.suffix.lower() in (".html", ".htm"):
+            return write_whole(target, partial(_bytes, whole_page))
+        write_whole(target / "answers.csv", partial(self.table.to_csv, index=False))
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        write_whole(target / "diagnosis.json", partial(_bytes, text.encode()))
+        return write_whole(target / "diagnosis.html", partial(_bytes, whole_page))
+
+
+def _bytes(content: bytes, draft: Path) -> None:
+    draft.write_bytes(content)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(each) for each in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def diagnose(
+    frame: "pd.DataFrame | str | Path", *, time: str | None = None, action: str | None = None,
+    reward: str | None = None, unit: str | None = None, seed: int = 0, replay: bool = True,
+    threads: int | None = None, progress: bool | None = None,
+) -> Diagnosis:  # fmt: skip
+    """Diagnose a log: a DataFrame, or the path of a CSV or Parquet file, with a row for each decision.
+
+    `time`, `action`, `reward` and `unit` name its columns where their names are not common ones (t, a, r, u …). A row
+    without a reward is a step at which nothing was seen. `replay=False` leaves out the simulations, which take longest.
+    The same log and `seed` give the same diagnosis. `progress`: a bar on a terminal if None, always if True.
+    """
+    seed = whole(0, 2**31)("diagnose", "seed", seed)
+    threads = optional(whole(1))("diagnose", "threads", threads)
+    columns = {"time": time, "action": action, "reward": reward, "unit": unit}
+    path = isinstance(frame, str | Path)
+    with Progress(4 + 2 * len(ORDERS), progress) as bar:
+        log = make_log(read_table(frame) if isinstance(frame, str | Path) else frame, columns, lines=path)
+        bar.advance(1)
+        drift = find_drift(log, seed)
+        bar.advance(3)
+        part = most_played(log)
+        part = pieces(part, most_rows(part.arms))
+        if drift.verdict == "unknown":
+            return Diagnosis(log, part, drift, None, None, seed)
+        direction = drift.direction[[log.labels.index(label) for label in part.labels]]
+        fits = fit_orders(part, direction, partial(bar.advance, 1))
+        estimates = estimate(part, fits, direction, drift.verdict == "drift", seed)
+    found = _replay(log, part, estimates, seed, threads, progress) if replay and part.arms > 1 else None
+    return Diagnosis(log, part, drift, estimates, found, seed)
+
+
+def most_played(log: Log) -> Log:
+    """The log without the rewards of all but the most played arms."""
+    if log.arms <= MOST_ARMS:
+        return log
+    chosen = np.sort(np.argsort(-log.plays, kind="stable")[:MOST_ARMS])
+    kept = np.isin(log.arm, chosen)
+    first = np.diff(log.unit[kept], prepend=-1) != 0
+    passed = np.cumsum(log.gap)  # a unit's first row adds nothing
+    gap = np.where(first, 0, np.diff(passed[kept], prepend=0))
+    names, unit = np.unique(log.unit[kept], return_inverse=True)
+    return replace(
+        log, arm=np.searchsorted(chosen, log.arm[kept]), gap=gap, reward=log.reward[kept], step=log.step[kept],
+        unit=unit.astype(np.int64), units=names.size, labels=tuple(log.labels[i] for i in chosen),
+    )  # fmt: skip
+
+
+def _replay(
+    log: Log, part: Log, estimates: Estimates, seed: int, threads: int | None, progress: bool | None
+) -> "Replay":
+    from larl.diagnosis.replay import Scale, replay, steps_of
+
+    low, high = estimates.orders
+    wanted = sorted({max(low, 1), max(estimates.best, 1), max(high, 1)})
+    rows = int(np.median(np.bincount(log.unit)))
+    scale = Scale(part.reward, estimates.fits[0].model.spread)
+    with Progress(steps_of(len(estimates.draws), part.arms, wanted, rows), progress) as bar:
+        return replay(scale, estimates.draws, wanted, rows, seed, threads, bar)
