@@ -219,6 +219,18 @@ def test_other_refusals(drifting, tmp_path):
             larl.diagnose(frame, progress=False, **options)
 
 
+def test_a_parquet_file_is_read_as_its_csv(tmp_path):
+    frame = pd.DataFrame({"t": [0, 1, 2, 4], "a": ["x", "y", "x", "y"], "r": [1.0, 0.25, None, -2.0]})
+    frame.to_parquet(tmp_path / "log.parquet")
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    one, other = (make_log(read_table(tmp_path / name)) for name in ("log.parquet", "log.csv"))
+    for field in ("arm", "reward", "gap", "step"):
+        assert np.array_equal(getattr(one, field), getattr(other, field))
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "log.parquet").read_bytes()[:300])
+    with pytest.raises(larl.InvalidValue, match=r"cut\.parquet"):
+        read_table(tmp_path / "cut.parquet")
+
+
 def test_parquet_without_its_engine_says_what_to_install(tmp_path, monkeypatch):
     def refuse(path):
         raise ImportError("no engine")
