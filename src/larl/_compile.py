@@ -32,7 +32,8 @@ KERNEL_SOURCES = (
     "_floor.py",
     "engine.py",
     "policies/*.py",
-    "agent/_kernels.py",
+    "agent/*.py",
+    "cohort/*.py",
 )
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
