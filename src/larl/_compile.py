@@ -27,6 +27,7 @@ KERNEL_SOURCES = (
     "_moments.py",
     "_latent.py",
     "world.py",
+    "_stateless.py",
     "variants.py",
     "filter.py",
     "_floor.py",

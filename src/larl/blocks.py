@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl import __version__
-from larl._compile import source_digest
-from larl.engine import Floats, Trace, play_all, play_sums
+from larl._compile import copy_fields, source_digest
+from larl.engine import Floats, Trace, play_all, play_rounds, play_sums
 from larl.policies import Policy
+from larl.policies._pooling import crowd, pooled
 from larl.world import World
 
 Arrays = dict[str, NDArray[Any]]
@@ -52,6 +53,8 @@ class Block:
     keep: str
     first: int
     stop: int
+    units: int | None = None  # of each trial, if trials are cohorts
+    pooling: str = "none"
 
     @property
     def label(self) -> str:
@@ -61,32 +64,69 @@ class Block:
     @property
     def steps(self) -> int:
         """How many steps it plays."""
-        return (self.stop - self.first) * self.horizon
+        return (self.stop - self.first) * self.horizon * (self.units or 1)
 
     def about(self) -> dict[str, Any]:
         """Everything that its arrays depend on, as JSON types."""
+        cohort = {"units": self.units, "pooling": self.pooling} if self.units else {}
         return {
             "world": self.world.to_dict(), "policy": self.policy.to_dict(), "horizon": self.horizon, "seed": self.seed,
             "keep": self.keep, "trials": [self.first, self.stop], "code": code_of(self.policy, self.world),
-        }  # fmt: skip
+        } | cohort  # fmt: skip
 
     def key(self) -> str:
         """A digest of `about()`."""
         return hashlib.sha256(json.dumps(self.about(), sort_keys=True).encode()).hexdigest()[:32]
 
     def play(self) -> Arrays:
-        """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`."""
+        """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`.
+
+        Rows are trials; where trials are cohorts, a second axis is the unit.
+        """
+        if self.units and self.pooling != "none":
+            return _play_cohorts(self)
         latent, state = _start(self.world, self.policy, self.horizon)
-        trials = self.stop - self.first
+        units = self.units or 1
+        trials, first = (self.stop - self.first) * units, self.first * units
         if self.keep == "summary":
             at = times(self.horizon)
             sums = np.empty((trials, at.size))
-            play_sums(latent, state, self.seed, self.first, at, sums)
-            return {"sums": sums}
-        shape = (trials, self.horizon)
-        trace = Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape))
-        play_all(latent, state, self.seed, self.first, trace)
-        return trace._asdict()
+            play_sums(latent, state, self.seed, first, at, sums)
+            return self._by_unit({"sums": sums})
+        trace = _empty_trace(trials, self.horizon)
+        play_all(latent, state, self.seed, first, trace)
+        return self._by_unit(trace._asdict())
+
+    def _by_unit(self, arrays: Arrays) -> Arrays:
+        if self.units is None:
+            return arrays
+        return {name: values.reshape(-1, self.units, values.shape[1]) for name, values in arrays.items()}
+
+
+def _empty_trace(rows: int, steps: int) -> Trace:
+    return Trace(np.empty((rows, steps)), np.empty((rows, steps), dtype=np.int16), np.empty((rows, steps)))
+
+
+def _play_cohorts(block: Block) -> Arrays:
+    assert block.units
+    latent, state = _start(block.world, block.policy, block.horizon, block.pooling)
+    at = times(block.horizon)
+    found: list[Arrays] = []
+    for cohort in range(block.first, block.stop):
+        worlds, all_of_them = crowd(latent, block.units), crowd(copy_fields(state), block.units)
+        if block.keep == "all":
+            trace = _empty_trace(block.units, block.horizon)
+            play_rounds(worlds, all_of_them, block.seed, cohort, 0, trace)
+            found.append(trace._asdict())
+            continue
+        sums, total, first = np.empty((block.units, at.size)), np.zeros(block.units), 0
+        for i, last in enumerate(at.tolist()):
+            trace = _empty_trace(block.units, last + 1 - first)
+            play_rounds(worlds, all_of_them, block.seed, cohort, first, trace)
+            total, first = total + trace.regret.sum(axis=1), last + 1
+            sums[:, i] = total
+        found.append({"sums": sums})
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
 class Played(NamedTuple):
@@ -102,8 +142,8 @@ Source = Callable[[Iterator[Block], Any], Iterator[tuple[Block, Arrays]]]  # blo
 
 
 @lru_cache(16)
-def _start(world: World, policy: Policy, horizon: int) -> tuple[Any, Any]:
-    return world.latent(), policy.init(world.arms, horizon=horizon, world=world)
+def _start(world: World, policy: Policy, horizon: int, pooling: str = "none") -> tuple[Any, Any]:
+    return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
 
 
 @cache
@@ -132,30 +172,31 @@ def times(horizon: int) -> NDArray[np.int64]:
 
 
 def totals(arrays: Arrays) -> Floats:
-    """Each trial's total regret."""
-    found: Floats = arrays["sums"][:, -1] if "sums" in arrays else arrays["regret"].sum(axis=1)
-    return found
+    """Each trial's total regret, of a cohort the mean over its units."""
+    found: Floats = arrays["sums"][..., -1] if "sums" in arrays else arrays["regret"].sum(axis=-1)
+    return found if found.ndim == 1 else found.mean(axis=1)
 
 
-def quick_size(horizon: int, trials: int, threads: int) -> int:
-    """Trials of a block for so many threads."""
-    return max(1, min(QUICK_STEPS // horizon, -(-trials // (4 * threads))))
+def quick_size(steps: int, trials: int, threads: int) -> int:
+    """Trials, of so many steps each, of a block for so many threads."""
+    return max(1, min(QUICK_STEPS // steps, -(-trials // (4 * threads))))
 
 
-def task_size(horizon: int, trials: int) -> int:
+def task_size(steps: int, trials: int) -> int:
     """Trials of a block that is scheduled or stored: it depends on the study alone, so that any run finds it again."""
-    return max(1, min(TASK_STEPS // horizon, -(-trials // 4)))
+    return max(1, min(TASK_STEPS // steps, -(-trials // 4)))
 
 
 def cut(
     worlds: Mapping[str, World], policies: Mapping[str, Policy], horizon: int, trials: int, seed: int, keep: str,
-    size: int,
+    size: int, units: int | None = None, pooling: str = "none",
 ) -> Iterator[Block]:  # fmt: skip
     """Every block of a comparison: world by world, policy by policy, in order of trials."""
     for place, world in worlds.items():
         for name, policy in policies.items():
             for first in range(0, trials, size):
-                yield Block(place, name, world, policy, horizon, seed, keep, first, min(first + size, trials))
+                stop = min(first + size, trials)
+                yield Block(place, name, world, policy, horizon, seed, keep, first, stop, units, pooling)
 
 
 def perform(block: Block) -> Played:

@@ -3,6 +3,9 @@
 A trial is a pure function of (spec, world, seed, trial): world noise and policies' words are separate streams keyed
 by (seed, trial), and every trial starts from a fresh State. So results depend neither on the number of threads, nor on
 how trials are cut into blocks, nor on which other policies run.
+
+A cohort is many units that learn together. Unit u of cohort c, of n units each, has the world and the words of trial
+cn + u, and what the policy shares is one for all.
 """
 
 from typing import Any, NamedTuple
@@ -15,6 +18,7 @@ from larl._compile import INNER, copy_fields, entry, generic, implement
 from larl._latent import advance, begin, react
 from larl._words import POLICY, WORLD, stream, word
 from larl.policies._contract import act, present, reveal, update
+from larl.policies._pooling import unit_of
 from larl.variants import ContextState
 
 Floats = NDArray[np.float64]
@@ -90,3 +94,20 @@ def play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
+
+
+@entry
+def play_rounds(worlds: Any, crowd: Any, seed: int, cohort: int, first: int, trace: Trace) -> None:
+    """Rounds first, first + 1, … of a cohort: at each, all units decide and learn, one after another.
+
+    The trace is (units, rounds); `worlds` and `crowd` are as the round before left them.
+    """
+    units, rounds = trace.regret.shape
+    for t in range(first, first + rounds):
+        for unit in range(units):
+            latent, state, trial = unit_of(worlds, unit), unit_of(crowd, unit), cohort * units + unit
+            if t == 0:
+                begin(latent, seed, trial)
+            i = t - first
+            step = Trace(trace.regret[unit, i : i + 1], trace.arm[unit, i : i + 1], trace.reward[unit, i : i + 1])
+            _steps(latent, state, seed, trial, t, step)
