@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larl.agent import Agent as Agent
     from larl.agent import Decision as Decision
     from larl.agent import InvalidFile as InvalidFile
+    from larl.cohort import Cohort as Cohort
     from larl.comparison import compare as compare
     from larl.policies import *  # noqa: F403
     from larl.result import Result as Result
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent",
+    "Cohort": "cohort",
     "Decision": "agent",
     "InvalidFile": "agent",
     "InvalidValue": "_check",
@@ -43,6 +45,7 @@ _HOMES = {
 }
 _MODULES = (
     "agent",
+    "cohort",
     "comparison",
     "engine",
     "filter",

@@ -45,10 +45,11 @@ def compare(
     `keep="all"` keeps regret, arm and reward of every step; `keep="summary"` keeps each trial's total and, over time,
     mean, variance and quantiles of cumulative regret, in memory that does not grow with the horizon. With `units` a
     trial is a cohort of so many, each in a world with its own luck: at each step all decide and learn, one after
-    another, with what they learn shared as `pooling` says ("none", "full" or "partial"; see `larl.Cohort`). `threads` (all
-    cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else. `progress`:
-    a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons share.
-    `source` says who plays the blocks; threads of this process unless given.
+    another, and share what they learn as `pooling` says ("none", "full" or "partial"; see `larl.Cohort`).
+
+    `threads` (all cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else.
+    `progress`: a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons
+    share. `source` says who plays the blocks; threads of this process unless given.
     """
     worlds = dict(world) if isinstance(world, Mapping) else {"world": world}
     horizon, trials = whole(1, MOST)("compare", "horizon", horizon), whole(1, MOST)("compare", "trials", trials)

@@ -1,8 +1,8 @@
 """What the designer of a trial looks at: candidates × worlds, what the average unit and the worse-off quarter get.
 
-A trial of the comparison is one unit, or a cohort of units. For each candidate in each world: mean, 25th and 75th percentile over units of
-total regret and, where every step was kept, of total reward, each with its standard error. Of reward the worse-off
-quarter is below the 25th percentile, of regret above the 75th.
+A trial of the comparison is one unit, or a cohort of units. For each candidate in each world: mean, 25th and 75th
+percentile over units of total regret and, where every step was kept, of total reward, each with its standard error. Of
+reward the worse-off quarter is below the 25th percentile, of regret above the 75th.
 
 The standard error of a percentile is Woodruff's (1952), from order statistics alone: with e = √(p(1−p)/n), half of the
 distance between the percentiles p − e and p + e. Units of one cohort are not independent of each other: there each

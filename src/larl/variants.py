@@ -237,11 +237,9 @@ class Varied(Altered):
     beta: float = checked(number(0.0), 0.0)
 
     def latent(self) -> VariedState:
-        base = copy_fields(self.base.latent())
-        centres = (np.array(self.base.mu), self.base.loadings)
-        scaled = self.base.noise == "scaled"
-        spreads = (self.mu, self.beta, self.base.sigma_r, scaled)
-        return VariedState(base, np.zeros(self.arms), np.zeros(self.arms), *centres, *spreads)
+        base, means, sd = copy_fields(self.base.latent()), np.zeros(self.arms), np.zeros(self.arms)
+        mu, beta, scaled = np.array(self.base.mu), self.base.loadings, self.base.noise == "scaled"
+        return VariedState(base, means, sd, mu, beta, self.mu, self.beta, self.base.sigma_r, scaled)
 
 
 KINDS: dict[str, type[World]] = {
