@@ -32,6 +32,7 @@ KERNEL_SOURCES = (
     "filter.py",
     "_floor.py",
     "engine.py",
+    "rounds.py",
     "policies/*.py",
     "agent/*.py",
     "cohort/*.py",

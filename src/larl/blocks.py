@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl import __version__
-from larl._compile import copy_fields, source_digest
-from larl.engine import Floats, Trace, play_all, play_rounds, play_sums
+from larl._compile import source_digest
+from larl.engine import Floats, play_all, play_sums
 from larl.policies import Policy
-from larl.policies._pooling import crowd, pooled
+from larl.policies._pooling import pooled
+from larl.rounds import Rounds, empty_trace
 from larl.world import World
 
 Arrays = dict[str, NDArray[Any]]
@@ -83,9 +84,10 @@ class Block:
 
         Rows are trials; where trials are cohorts, a second axis is the unit.
         """
+        latent, state = _start(self.world, self.policy, self.horizon, self.pooling)
         if self.units and self.pooling != "none":
-            return _play_cohorts(self)
-        latent, state = _start(self.world, self.policy, self.horizon)
+            found = [self._cohort(latent, state, cohort) for cohort in range(self.first, self.stop)]
+            return {name: np.stack([one[name] for one in found]) for name in found[0]}
         units = self.units or 1
         trials, first = (self.stop - self.first) * units, self.first * units
         if self.keep == "summary":
@@ -93,40 +95,20 @@ class Block:
             sums = np.empty((trials, at.size))
             play_sums(latent, state, self.seed, first, at, sums)
             return self._by_unit({"sums": sums})
-        trace = _empty_trace(trials, self.horizon)
+        trace = empty_trace(trials, self.horizon)
         play_all(latent, state, self.seed, first, trace)
         return self._by_unit(trace._asdict())
+
+    def _cohort(self, latent: Any, state: Any, cohort: int) -> Arrays:
+        rounds = Rounds(latent, state, self.units or 1, self.seed, cohort)
+        if self.keep == "summary":
+            return {"sums": rounds.sums(times(self.horizon))}
+        return rounds.play(self.horizon)._asdict()
 
     def _by_unit(self, arrays: Arrays) -> Arrays:
         if self.units is None:
             return arrays
         return {name: values.reshape(-1, self.units, values.shape[1]) for name, values in arrays.items()}
-
-
-def _empty_trace(rows: int, steps: int) -> Trace:
-    return Trace(np.empty((rows, steps)), np.empty((rows, steps), dtype=np.int16), np.empty((rows, steps)))
-
-
-def _play_cohorts(block: Block) -> Arrays:
-    assert block.units
-    latent, state = _start(block.world, block.policy, block.horizon, block.pooling)
-    at = times(block.horizon)
-    found: list[Arrays] = []
-    for cohort in range(block.first, block.stop):
-        worlds, all_of_them = crowd(latent, block.units), crowd(copy_fields(state), block.units)
-        if block.keep == "all":
-            trace = _empty_trace(block.units, block.horizon)
-            play_rounds(worlds, all_of_them, block.seed, cohort, 0, trace)
-            found.append(trace._asdict())
-            continue
-        sums, total, first = np.empty((block.units, at.size)), np.zeros(block.units), 0
-        for i, last in enumerate(at.tolist()):
-            trace = _empty_trace(block.units, last + 1 - first)
-            play_rounds(worlds, all_of_them, block.seed, cohort, first, trace)
-            total, first = total + trace.regret.sum(axis=1), last + 1
-            sums[:, i] = total
-        found.append({"sums": sums})
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
 class Played(NamedTuple):
@@ -142,7 +124,7 @@ Source = Callable[[Iterator[Block], Any], Iterator[tuple[Block, Arrays]]]  # blo
 
 
 @lru_cache(16)
-def _start(world: World, policy: Policy, horizon: int, pooling: str = "none") -> tuple[Any, Any]:
+def _start(world: World, policy: Policy, horizon: int, pooling: str) -> tuple[Any, Any]:
     return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
 
 

@@ -3,9 +3,6 @@
 A trial is a pure function of (spec, world, seed, trial): world noise and policies' words are separate streams keyed
 by (seed, trial), and every trial starts from a fresh State. So results depend neither on the number of threads, nor on
 how trials are cut into blocks, nor on which other policies run.
-
-A cohort is many units that learn together. Unit u of cohort c, of n units each, has the world and the words of trial
-cn + u, and what the policy shares is one for all.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +15,6 @@ from larl._compile import INNER, copy_fields, entry, generic, implement
 from larl._latent import advance, begin, react
 from larl._words import POLICY, WORLD, stream, word
 from larl.policies._contract import act, present, reveal, update
-from larl.policies._pooling import unit_of
 from larl.variants import ContextState
 
 Floats = NDArray[np.float64]
@@ -47,7 +43,7 @@ implement(show, ContextState, show_context)
 
 
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
-def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
+def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
     noise, words = stream(seed, trial, WORLD), stream(seed, trial, POLICY)
     for i in range(trace.regret.size):
@@ -73,7 +69,7 @@ def play_all(world: Any, policy: Any, seed: int, first: int, trace: Trace) -> No
     for row in range(trace.regret.shape[0]):
         latent, state = copy_fields(world), copy_fields(policy)
         begin(latent, seed, first + row)
-        _steps(latent, state, seed, first + row, 0, Trace(trace.regret[row], trace.arm[row], trace.reward[row]))
+        play_steps(latent, state, seed, first + row, 0, Trace(trace.regret[row], trace.arm[row], trace.reward[row]))
 
 
 @entry
@@ -90,24 +86,7 @@ def play_sums(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.
         for j in range(times.size):
             steps = times[j] + 1 - start
             part = Trace(trace.regret[:steps], trace.arm[:steps], trace.reward[:steps])
-            _steps(latent, state, seed, first + row, start, part)
+            play_steps(latent, state, seed, first + row, start, part)
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
-
-
-@entry
-def play_rounds(worlds: Any, crowd: Any, seed: int, cohort: int, first: int, trace: Trace) -> None:
-    """Rounds first, first + 1, … of a cohort: at each, all units decide and learn, one after another.
-
-    The trace is (units, rounds); `worlds` and `crowd` are as the round before left them.
-    """
-    units, rounds = trace.regret.shape
-    for t in range(first, first + rounds):
-        for unit in range(units):
-            latent, state, trial = unit_of(worlds, unit), unit_of(crowd, unit), cohort * units + unit
-            if t == 0:
-                begin(latent, seed, trial)
-            i = t - first
-            step = Trace(trace.regret[unit, i : i + 1], trace.arm[unit, i : i + 1], trace.reward[unit, i : i + 1])
-            _steps(latent, state, seed, trial, t, step)
