@@ -39,7 +39,8 @@ class Together:
         """No steps yet; `state` is that of a unit that has seen nothing."""
         self.patience, self.units = patience, units
         self._one = copy_fields(state)  # its own part stays as it is
-        self.crowd = crowd(self._one, max(FIRST_ROOM, units))
+        self._room = max(FIRST_ROOM, units)
+        self.crowd = crowd(self._one, self._room)
         self._counts = [0] * units  # decisions of each unit
         self._steps: list[deque[int]] = [deque(maxlen=patience) for _ in range(units)]  # its latest decisions
         self._begin(0)
@@ -63,8 +64,9 @@ class Together:
 
     def enter(self) -> None:
         """One more unit."""
-        if self.units == personal(self.crowd)[0].shape[0]:
-            larger = crowd(self._one, 2 * self.units)
+        if self.units == self._room:
+            self._room *= 2
+            larger = crowd(self._one, self._room)
             for target, source in zip(personal(larger), personal(self.crowd), strict=True):
                 target[: self.units] = source
             self.crowd = larger
