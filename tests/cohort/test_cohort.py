@@ -107,7 +107,7 @@ MISTAKES = {
     "floor": lambda: larl.Cohort(SPEC, 2, floor=0.6),
     "Cohort: arms": lambda: larl.Cohort(SPEC, 1),
     "pooling 'full': policy = Random.*LARL, UCB": lambda: larl.Cohort(larl.Random(), 2, pooling="full"),
-    "not by theory": lambda: larl.Cohort(larl.LARL(1, radius="theory"), 2, pooling="partial", world=BASE, horizon=9),
+    "radius = 'alpha'": lambda: larl.Cohort(larl.LARL(1, radius="theory"), 2, pooling="partial", world=BASE, horizon=9),
     "pooling 'partial': policy = RoundRobin": lambda: larl.compare(
         {"it": larl.RoundRobin()}, BASE, horizon=2, trials=1, units=2, pooling="partial"
     ),

@@ -21,12 +21,12 @@ PARTIAL: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partia
 
 def pooled(policy: Policy, state: Any, pooling: str) -> Any:
     """The State of one unit among others, from that of a unit of its own; refused where nothing can be shared."""
-    kinds = {NAMES[kind] for kind in SHARED if kind in PARTIAL}
     if pooling == "none":
         return state
     if type(state) not in PARTIAL:
-        accepted = f"a policy whose units can share what they learn ({', '.join(sorted(kinds))}"
-        raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; not by theory), or pooling 'none'")
+        names = ", ".join(sorted({NAMES[kind] for kind in PARTIAL}))
+        accepted = f"a policy whose units can share what they learn: {names} (LARL where radius = 'alpha')"
+        raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")
     return PARTIAL[type(state)](state) if pooling == "partial" else state
 
 
