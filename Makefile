@@ -1,5 +1,5 @@
 # make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    all of it and what Auto is worth (half an hour): docs/reproduction.md, docs/auto.md, their figures
+# make docs    all of it, what Auto and pooling are worth (half an hour): docs/reproduction.md, auto.md, cohort.md, figures
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
@@ -21,6 +21,7 @@ docs: $(VENV)/core
 	$(BIN)/larl auto
 	cp results/auto/auto.md docs/auto.md
 	cp results/auto/images/*.png docs/images/
+	$(BIN)/python benchmarks/cohort.py
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2
