@@ -11,7 +11,8 @@ from larl.cohort import _together
 from larl.policies._pooling import POOLINGS
 from tests.cohort.places import same
 
-REWARDS = st.one_of(st.none(), st.floats(-3.0, 3.0))
+REWARDS = st.one_of(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.none())
+AVAILABLE = st.one_of(st.none(), st.none(), st.just([]), st.just(["b"]))
 ARMS, UNITS = ["a", "b"], ["x", "y", "z", "w"]
 
 
@@ -30,15 +31,19 @@ class Deliveries(RuleBasedStateMachine):
         self.decisions: list[larl.Decision] = []
         self.closed = 0
 
-    @rule(unit=st.sampled_from(UNITS), available=st.one_of(st.none(), st.none(), st.just([]), st.just(["b"])))
-    def decide(self, unit: str, available: list[str] | None) -> None:
+    @rule(units=st.lists(st.sampled_from(UNITS), min_size=1, max_size=4), available=AVAILABLE)
+    def decide(self, units: list[str], available: list[str] | None) -> None:
+        for unit in units:
+            self.decide_one(unit, available)
+
+    def decide_one(self, unit: str, available: list[str] | None) -> None:
         self.decisions.append(self.cohort.decide(unit, available))
         self.known.append((unit, self.decisions[-1].arm, None))
         if self.pooling != "none":
             self.closed = max(self.closed, len(self.known) - self.patience * len({unit for unit, _, _ in self.known}))
 
     @precondition(lambda self: self.decisions)
-    @rule(back=st.integers(0, 15), reward=REWARDS, arm=st.one_of(st.none(), st.none(), st.sampled_from(ARMS)))
+    @rule(back=st.integers(0, 9), reward=REWARDS, arm=st.one_of(st.none(), st.none(), st.sampled_from(ARMS)))
     def observe(self, back: int, reward: float | None, arm: str | None) -> None:
         i = max(len(self.decisions) - 1 - back, 0)
         unit, known, _ = self.known[i]
@@ -51,6 +56,7 @@ class Deliveries(RuleBasedStateMachine):
         if how != "late":
             self.known[i] = (unit, told, reward)
 
+    @precondition(lambda self: len(self.known) % 5 == 4)
     @rule()
     def reload(self) -> None:
         """Through a file and back."""
@@ -60,7 +66,6 @@ class Deliveries(RuleBasedStateMachine):
         with tempfile.TemporaryDirectory() as folder:
             self.cohort = larl.Cohort.load(self.cohort.save(Path(folder) / "cohort.json"))
 
-    @precondition(lambda self: len(self.known) % 3 == 0)
     @invariant()
     def as_if_all_had_come_in_time(self) -> None:
         if not hasattr(self, "cohort"):
@@ -80,6 +85,6 @@ class Deliveries(RuleBasedStateMachine):
 
 
 Deliveries.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestDeliveries = Deliveries.TestCase

@@ -199,6 +199,8 @@ class Together:
             target[:units] = source
         new._begin(values["base"]["time"])
         past = values["past"]
+        if not all(0 <= unit < units for unit in past["unit"]):
+            raise ValueError("a step is of a unit that there is not")
         for unit, arm, reward, pending, context in zip(*(past[name] for name in LOG), strict=True):
             new.add(unit, arm, context, pending=pending)
             new.reward[new.row(new.end - 1)] = math.nan if reward is None else reward

@@ -4,7 +4,7 @@ A `crowd` is a State of all units: its personal arrays have one axis more, the f
 is there once. `unit_of(crowd, u)` is the State of unit u, a view: what it learns, all have learnt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import numpy as np
@@ -23,8 +23,9 @@ def pooled(policy: Policy, state: Any, pooling: str) -> Any:
     """The State of one unit among others, from that of a unit of its own; refused where nothing can be shared."""
     if pooling == "none":
         return state
-    if type(state) not in PARTIAL:
-        names = ", ".join(sorted({NAMES[kind] for kind in PARTIAL}))
+    able: Collection[type] = PARTIAL if pooling == "partial" else SHARED
+    if type(state) not in able:
+        names = ", ".join(sorted({NAMES[kind] for kind in able}))
         accepted = f"a policy whose units can share what they learn: {names} (LARL where radius = 'alpha')"
         raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")
     return PARTIAL[type(state)](state) if pooling == "partial" else state
