@@ -1,7 +1,10 @@
 """Rewards in any order, twice, corrected, never, units at any time: the States are those of a cohort told in time."""
 
+from functools import partial
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -88,3 +91,30 @@ Deliveries.TestCase.settings = settings(
     max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestDeliveries = Deliveries.TestCase
+
+
+@pytest.mark.parametrize("pooling", ["full", "partial"])
+def test_marks_of_every_age_are_right(pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks two decisions apart, thinned and made anew; rewards up to 120 decisions late, some corrected, units new."""
+    monkeypatch.setattr(_together, "GAP", 2)
+    draws = np.random.default_rng(8)
+    make = partial(larl.Cohort, larl.LARL(1), ARMS, seed=1, pooling=pooling, patience=30)
+    cohort, decisions, known, kept = make(), [], [], set()
+    for i in range(400):
+        decisions.append(cohort.decide(f"{draws.integers(min(1 + i // 20, 6))}"))
+        known.append(None)
+        for _ in range(2):
+            at = max(i - int(draws.integers(1, 4) ** draws.integers(1, 5)), 0)
+            reward = float(draws.normal())
+            if draws.random() < 0.6 and cohort.observe(decisions[at], reward) != "late":
+                known[at] = reward
+        past = cohort._past
+        assert isinstance(past, _together.Together)
+        kept.add(len(past.marks))
+        if i % 20 == 19:
+            rebuilt: Any = make()
+            for decision, reward in zip(decisions, known, strict=True):
+                rebuilt.observe(rebuilt.decide(decision.unit), reward, arm=decision.arm)
+            assert all(same(cohort.state(unit), rebuilt.state(unit)) for unit in rebuilt.units)
+    assert max(kept) > 4
+    assert past.marks[0].time > 100
