@@ -1,6 +1,6 @@
 # make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    all of it, what Auto is worth and how far a diagnosis can be trusted (most of an hour): docs/reproduction.md,
-#              docs/auto.md, the tables of docs/diagnose.md, their figures
+# make docs    all of it, what Auto and pooling are worth and how far a diagnosis can be trusted (most of an hour):
+#              docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, figures
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
@@ -23,6 +23,7 @@ docs: $(VENV)/core
 	cp results/auto/auto.md docs/auto.md
 	cp results/auto/images/*.png docs/images/
 	$(BIN)/python benchmarks/diagnose.py
+	$(BIN)/python benchmarks/cohort.py
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2

@@ -66,6 +66,16 @@ def test_compare_writes_table_figures_and_data(study, tmp_path):
     assert f"drift,LARL,{mean}" in (tmp_path / "out" / "summary.csv").read_text()
 
 
+def test_cohorts_by_option(study, tmp_path):
+    done = run("compare", study, "--out", tmp_path / "out", "--units", 3, "--pooling", "full")
+    assert done.returncode == 0, done.stderr
+    assert "cohorts of 3, per unit" in done.stdout
+    assert larl.load(tmp_path / "out" / "result.nc").units == 3
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    refused = run("compare", study, "--out", tmp_path / "out", "--pooling", "some")
+    assert (refused.returncode, "'none' or 'full' or 'partial'" in refused.stderr) == (2, True)
+
+
 def test_summary_studies_work_too(study, tmp_path):
     study.write_text("keep = 'summary'\n" + STUDY)
     done = run("compare", study, "--out", tmp_path / "out")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larl.agent import Agent as Agent
     from larl.agent import Decision as Decision
     from larl.agent import InvalidFile as InvalidFile
+    from larl.cohort import Cohort as Cohort
     from larl.comparison import compare as compare
     from larl.diagnosis import Diagnosis as Diagnosis
     from larl.diagnosis import diagnose as diagnose
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent",
+    "Cohort": "cohort",
     "Decision": "agent",
     "InvalidFile": "agent",
     "Diagnosis": "diagnosis",
@@ -47,6 +49,7 @@ _HOMES = {
 }
 _MODULES = (
     "agent",
+    "cohort",
     "comparison",
     "diagnosis",
     "engine",

@@ -27,12 +27,15 @@ KERNEL_SOURCES = (
     "_moments.py",
     "_latent.py",
     "world.py",
+    "_stateless.py",
     "variants.py",
     "filter.py",
     "_floor.py",
     "engine.py",
+    "rounds.py",
     "policies/*.py",
     "agent/_kernels.py",
+    "cohort/_kernels.py",
     "diagnosis/_kernels.py",
 )
 

@@ -28,8 +28,10 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._compile import source_digest
-from larl.engine import Floats, Trace, play
+from larl.engine import Floats, play
 from larl.policies import Policy
+from larl.policies._pooling import pooled
+from larl.rounds import Rounds, empty_trace
 from larl.world import World
 
 Arrays = dict[str, NDArray[Any]]
@@ -52,6 +54,8 @@ class Block:
     keep: str
     first: int
     stop: int
+    units: int | None = None  # of each trial, if trials are cohorts
+    pooling: str = "none"
 
     @property
     def label(self) -> str:
@@ -61,31 +65,47 @@ class Block:
     @property
     def steps(self) -> int:
         """How many steps it plays."""
-        return (self.stop - self.first) * self.horizon
+        return (self.stop - self.first) * self.horizon * (self.units or 1)
 
     def about(self) -> dict[str, Any]:
         """Everything that its arrays depend on, as JSON types."""
+        cohort = {"units": self.units, "pooling": self.pooling} if self.units else {}
         return {
             "world": self.world.to_dict(), "policy": self.policy.to_dict(), "horizon": self.horizon, "seed": self.seed,
             "keep": self.keep, "trials": [self.first, self.stop], "code": code_of(self.policy, self.world),
-        }  # fmt: skip
+        } | cohort  # fmt: skip
 
     def key(self) -> str:
         """A digest of `about()`."""
         return hashlib.sha256(json.dumps(self.about(), sort_keys=True).encode()).hexdigest()[:32]
 
     def play(self) -> Arrays:
-        """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`."""
-        latent, state = _start(self.world, self.policy, self.horizon)
-        trials, summary = self.stop - self.first, self.keep == "summary"
+        """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`.
+
+        Rows are trials; where trials are cohorts, a second axis is the unit.
+        """
+        latent, state = _start(self.world, self.policy, self.horizon, self.pooling)
+        if self.units and self.pooling != "none":
+            found = [self._cohort(latent, state, cohort) for cohort in range(self.first, self.stop)]
+            return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        units, summary = self.units or 1, self.keep == "summary"
+        trials, first = (self.stop - self.first) * units, self.first * units
         at = times(self.horizon) if summary else np.array([self.horizon - 1])
-        shape = (1, int(np.diff(at, prepend=-1).max())) if summary else (trials, self.horizon)
-        sums, trace = (
-            np.empty((trials, at.size)),
-            Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape)),
-        )
-        play(latent, state, self.seed, self.first, at, sums, trace)
-        return {"sums": sums} if summary else trace._asdict()
+        sums = np.empty((trials, at.size))
+        trace = empty_trace(1, int(np.diff(at, prepend=-1).max())) if summary else empty_trace(trials, self.horizon)
+        play(latent, state, self.seed, first, at, sums, trace)
+        return self._by_unit({"sums": sums} if summary else trace._asdict())
+
+    def _cohort(self, latent: Any, state: Any, cohort: int) -> Arrays:
+        rounds = Rounds(latent, state, self.units or 1, self.seed, cohort)
+        if self.keep == "summary":
+            return {"sums": rounds.sums(times(self.horizon))}
+        return rounds.play(self.horizon)._asdict()
+
+    def _by_unit(self, arrays: Arrays) -> Arrays:
+        if self.units is None:
+            return arrays
+        return {name: values.reshape(-1, self.units, values.shape[1]) for name, values in arrays.items()}
 
 
 class Played(NamedTuple):
@@ -101,8 +121,8 @@ Source = Callable[[Iterator[Block], Any], Iterator[tuple[Block, Arrays]]]  # blo
 
 
 @lru_cache(16)
-def _start(world: World, policy: Policy, horizon: int) -> tuple[Any, Any]:
-    return world.latent(), policy.init(world.arms, horizon=horizon, world=world)
+def _start(world: World, policy: Policy, horizon: int, pooling: str) -> tuple[Any, Any]:
+    return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
 
 
 @cache
@@ -131,30 +151,31 @@ def times(horizon: int) -> NDArray[np.int64]:
 
 
 def totals(arrays: Arrays) -> Floats:
-    """Each trial's total regret."""
-    found: Floats = arrays["sums"][:, -1] if "sums" in arrays else arrays["regret"].sum(axis=1)
-    return found
+    """Each trial's total regret, of a cohort the mean over its units."""
+    found: Floats = arrays["sums"][..., -1] if "sums" in arrays else arrays["regret"].sum(axis=-1)
+    return found if found.ndim == 1 else found.mean(axis=1)
 
 
-def quick_size(horizon: int, trials: int, threads: int) -> int:
-    """Trials of a block for so many threads."""
-    return max(1, min(QUICK_STEPS // horizon, -(-trials // (4 * threads))))
+def quick_size(steps: int, trials: int, threads: int) -> int:
+    """Trials, of so many steps each, of a block for so many threads."""
+    return max(1, min(QUICK_STEPS // steps, -(-trials // (4 * threads))))
 
 
-def task_size(horizon: int, trials: int) -> int:
+def task_size(steps: int, trials: int) -> int:
     """Trials of a block that is scheduled or stored: it depends on the study alone, so that any run finds it again."""
-    return max(1, min(TASK_STEPS // horizon, -(-trials // 4)))
+    return max(1, min(TASK_STEPS // steps, -(-trials // 4)))
 
 
 def cut(
     worlds: Mapping[str, World], policies: Mapping[str, Policy], horizon: int, trials: int, seed: int, keep: str,
-    size: int,
+    size: int, units: int | None = None, pooling: str = "none",
 ) -> Iterator[Block]:  # fmt: skip
     """Every block of a comparison: world by world, policy by policy, in order of trials."""
     for place, world in worlds.items():
         for name, policy in policies.items():
             for first in range(0, trials, size):
-                yield Block(place, name, world, policy, horizon, seed, keep, first, min(first + size, trials))
+                stop = min(first + size, trials)
+                yield Block(place, name, world, policy, horizon, seed, keep, first, stop, units, pooling)
 
 
 def perform(block: Block) -> Played:

@@ -139,6 +139,10 @@ def compare(
     heatmap: Annotated[
         str | None, typer.Option(help="Two hyper-parameters of a grid, as s,alpha: regret over them as a figure.")
     ] = None,
+    units: Annotated[int | None, typer.Option(min=1, help="Units of a cohort.", show_default="the study's")] = None,
+    pooling: Annotated[
+        str | None, typer.Option(help="What units share: none, full or partial.", show_default="the study's")
+    ] = None,
 ) -> None:
     """Compare the policies of a study in its worlds.
 
@@ -147,7 +151,7 @@ def compare(
     from larl.study import read_study
     from larl.testbed import check_axes
 
-    wanted = read_study(study)
+    wanted = read_study(study, units=units, pooling=pooling)
     axes = check_axes(heatmap, wanted.candidates) if heatmap else None
     out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
     _write(wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block), out, axes)
@@ -254,7 +258,7 @@ def _show_units(units: "pd.DataFrame") -> None:
             value = each.set_index("measure")[["mean", "mean_se", "p25", "p25_se", "p75", "p75_se"]].to_dict("index")
             cells = [f"{value[m][part]:.1f} ± {value[m][f'{part}_se']:.1f}" for m, part in columns]
             table.add_row(Text(f"  {name}"), *cells)
-    print("\nover units (a trial is a unit): mean and percentiles of the totals, ± their standard errors\n")
+    print("\nover units: mean and percentiles of the totals, ± their standard errors\n")
     _console().print(table)
 
 
@@ -275,7 +279,8 @@ def _show(result: "Result") -> None:
             table.add_row(
                 Text(f"  {name}"), f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins
             )
-    print(f"total regret over {result.data.sizes['trial']:,} trials; wins: share of duels won against the others\n")
+    each = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
+    print(f"total regret over {result.data.sizes['trial']:,} {each}; wins: share of duels won against the others\n")
     _console().print(table)
 
 

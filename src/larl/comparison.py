@@ -12,6 +12,7 @@ from larl._progress import Progress
 from larl.blocks import Arrays, Block, Source, cut, default_threads, on_threads, quick_size, times
 from larl.engine import Trace
 from larl.policies import Policy
+from larl.policies._pooling import POOLINGS, pooled
 from larl.world import World
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ Variables = dict[str, tuple[tuple[str, ...], Any]]
 SEED_MAX = 2**63 - 1
 MOST_ARMS = 2**15 - 1  # arms are kept as 16-bit numbers
 MOST = 2**40  # steps or trials: a typing error, not a study
+MOST_UNITS = 2**20
 
 
 def compare(
@@ -31,6 +33,8 @@ def compare(
     trials: int,
     seed: int = 0,
     keep: str = "all",
+    units: int | None = None,
+    pooling: str = "none",
     threads: int | None = None,
     block: int | None = None,
     progress: "bool | Progress | None" = None,
@@ -39,38 +43,53 @@ def compare(
     """Play every policy in every world on the same luck and record its regret.
 
     `keep="all"` keeps regret, arm and reward of every step; `keep="summary"` keeps each trial's total and, over time,
-    mean, variance and quantiles of cumulative regret, in memory that does not grow with the horizon. `threads` (all
-    cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else. `progress`:
-    a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons share.
-    `source` says who plays the blocks; threads of this process unless given.
+    mean, variance and quantiles of cumulative regret, in memory that does not grow with the horizon. With `units` a
+    trial is a cohort of so many, each in a world with its own luck: at each step all decide and learn, one after
+    another, and share what they learn as `pooling` says ("none", "full" or "partial"; see `larl.Cohort`).
+
+    `threads` (all cores unless given) and `block` (trials a thread takes at a time) change the speed and nothing else.
+    `progress`: a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons
+    share. `source` says who plays the blocks; threads of this process unless given.
     """
     worlds = dict(world) if isinstance(world, Mapping) else {"world": world}
     horizon, trials = whole(1, MOST)("compare", "horizon", horizon), whole(1, MOST)("compare", "trials", trials)
     seed, keep = whole(0, SEED_MAX)("compare", "seed", seed), one_of("all", "summary")("compare", "keep", keep)
     threads = optional(whole(1))("compare", "threads", threads) or default_threads()
     block = optional(whole(1))("compare", "block", block)
+    units, pooling = check_cohort("compare", units, pooling)
     _check_names("policies", policies, Policy, "a larl policy, such as larl.LARL(s=5)")
     _check_names("world", worlds, World, "a larl.LatentAR or another world")
-    check_built(policies, worlds, horizon)
-    size = block or quick_size(horizon, trials, threads)
-    blocks = cut(worlds, policies, horizon, trials, seed, keep, size)
-    keeper: _Keeper = (_Everything if keep == "all" else _Summary)((len(worlds), len(policies)), trials, horizon)
+    check_built(policies, worlds, horizon, pooling)
+    size, rows = block or quick_size(horizon * (units or 1), trials, threads), (trials, units) if units else (trials,)
+    blocks = cut(worlds, policies, horizon, trials, seed, keep, size, units, pooling)
+    keeper: _Keeper = (_Everything if keep == "all" else _Summary)((len(worlds), len(policies)), rows, horizon)
     cells = {(place, name): (i, j) for i, place in enumerate(worlds) for j, name in enumerate(policies)}
     count = len(cells) * -(-trials // size)
-    with Progress.given(progress, len(cells) * trials * horizon, count) as bar:
+    with Progress.given(progress, len(cells) * trials * horizon * (units or 1), count) as bar:
         for each, arrays in (source or _from_threads(threads))(blocks, bar):
             keeper.take(cells[each.place, each.name], each, arrays)
     variables, at = keeper.variables()
-    return _labelled(variables, at, policies, world, {"seed": str(seed), "keep": keep})
+    about = {"seed": str(seed), "keep": keep} | ({"pooling": pooling} if units else {})
+    return _labelled(variables, at, policies, world, about)
 
 
-def check_built(policies: Mapping[str, Policy], worlds: Mapping[str, World], horizon: int) -> None:
+def check_cohort(owner: str, units: Any, pooling: Any) -> tuple[int | None, str]:
+    """How many units, and what they share."""
+    units, pooling = optional(whole(1, MOST_UNITS))(owner, "units", units), one_of(*POOLINGS)(owner, "pooling", pooling)
+    if units is None and pooling != "none":
+        raise InvalidValue(owner, "pooling", pooling, "'none', or as many units as a cohort has: units = 70")
+    return units, pooling
+
+
+def check_built(
+    policies: Mapping[str, Policy], worlds: Mapping[str, World], horizon: int, pooling: str = "none"
+) -> None:
     """Refuse what cannot be built, before anything runs."""
     for name, place in worlds.items():
         if place.arms > MOST_ARMS:
             raise InvalidValue("compare", f"arms of world {name!r}", place.arms, f"at most {MOST_ARMS:,} arms")
         for policy in policies.values():
-            policy.init(place.arms, horizon=horizon, world=place)
+            pooled(policy, policy.init(place.arms, horizon=horizon, world=place), pooling)
 
 
 def _from_threads(threads: int) -> Source:
@@ -107,11 +126,14 @@ class _Keeper(Protocol):
         """What was kept, and at which times."""
 
 
+ROWS = ("trial", "unit")
+
+
 class _Everything:
     """Regret, arm and reward of every step."""
 
-    def __init__(self, cells: tuple[int, int], trials: int, horizon: int) -> None:
-        shape = (*cells, trials, horizon)
+    def __init__(self, cells: tuple[int, int], rows: tuple[int, ...], horizon: int) -> None:
+        shape = (*cells, *rows, horizon)
         self._whole = Trace(np.empty(shape), np.empty(shape, dtype=np.int16), np.empty(shape))
 
     def take(self, cell: tuple[int, int], block: Block, arrays: Arrays) -> None:
@@ -119,24 +141,29 @@ class _Everything:
             values[(*cell, slice(block.first, block.stop))] = arrays[name]
 
     def variables(self) -> tuple[Variables, Any]:
-        axes, horizon = ("world", "policy", "trial", "time"), self._whole.arm.shape[3]
+        axes, horizon = ("world", "policy", *ROWS[: self._whole.arm.ndim - 3], "time"), self._whole.arm.shape[-1]
         return {name: (axes, values) for name, values in self._whole._asdict().items()}, np.arange(horizon)
 
 
 class _Summary:
-    """Each trial's total; mean, variance and quantiles of cumulative regret at no more than POINTS times."""
+    """Each trial's total; mean, variance and quantiles of cumulative regret at no more than POINTS times.
 
-    def __init__(self, cells: tuple[int, int], trials: int, horizon: int) -> None:
-        self._times, self._trials, self._moments = times(horizon), trials, moments_init(0)
+    Of a cohort the total of every unit, and over time the mean over its units.
+    """
+
+    def __init__(self, cells: tuple[int, int], rows: tuple[int, ...], horizon: int) -> None:
+        self._times, self._trials, self._moments = times(horizon), rows[0], moments_init(0)
         size = self._times.size
-        self._total, self._mean, self._spread = (np.empty((*cells, n)) for n in (trials, size, size))
+        self._total = np.empty((*cells, *rows))
+        self._mean, self._spread = (np.empty((*cells, size)) for _ in range(2))
         self._levels = np.empty((*cells, len(LEVELS), size))
 
     def take(self, cell: tuple[int, int], block: Block, arrays: Arrays) -> None:
         if block.first == 0:
             self._moments = moments_init(self._times.size)
-        fold(self._moments, arrays["sums"])
-        self._total[(*cell, slice(block.first, block.stop))] = arrays["sums"][:, -1]
+        sums = arrays["sums"]
+        fold(self._moments, sums if sums.ndim == 2 else sums.mean(axis=1))
+        self._total[(*cell, slice(block.first, block.stop))] = sums[..., -1]
         if block.stop == self._trials:
             self._mean[cell], self._spread[cell] = self._moments.mean, variance(self._moments)
             self._levels[cell] = quantiles(self._moments)
@@ -144,7 +171,7 @@ class _Summary:
     def variables(self) -> tuple[Variables, Any]:
         axes = ("world", "policy")
         return {
-            "total": ((*axes, "trial"), self._total),
+            "total": ((*axes, *ROWS[: self._total.ndim - 2]), self._total),
             "mean": ((*axes, "time"), self._mean),
             "variance": ((*axes, "time"), self._spread),
             "quantile": ((*axes, "level", "time"), self._levels),

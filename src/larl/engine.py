@@ -43,7 +43,7 @@ implement(show, ContextState, show_context)
 
 
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
-def _steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
+def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
     noise, words = stream(seed, trial, WORLD), stream(seed, trial, POLICY)
     for i in range(trace.regret.size):
@@ -78,7 +78,7 @@ def play(
         for j in range(times.size):
             steps = times[j] + 1 - start
             part = Trace(trace.regret[kept, :steps], trace.arm[kept, :steps], trace.reward[kept, :steps])
-            _steps(latent, state, seed, first + row, start, part)
+            play_steps(latent, state, seed, first + row, start, part)
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps

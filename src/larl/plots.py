@@ -62,7 +62,11 @@ def plot_regret(
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7 if column else 8, frameon=False, **place)
     trials = result.data.sizes["trial"]
     words = {"sd": "± one standard deviation", "se": "± two standard errors", "quartiles": "middle half of trials"}
-    parts = [f"mean of {trials:,} trials", f"band: {words[band]}" if band in words else "", note]
+    parts = [
+        f"mean of {trials:,} {'cohorts' if result.units else 'trials'}",
+        f"band: {words[band]}" if band in words else "",
+        note,
+    ]
     text = ("\n" if column else ", ").join(part for part in parts if part)
     if column:
         axes[-1].set_xlabel(f"step\n{text}", fontsize=8)

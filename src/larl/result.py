@@ -20,7 +20,11 @@ Z95 = 1.959963984540054  # a standard normal stays within ±Z95 with probability
 
 
 class Result:
-    """The outcome of `compare`. Arrays are labelled by policy, trial and time, and by world if there were several."""
+    """The outcome of `compare`. Arrays are labelled by policy, trial and time, and by world if there were several.
+
+    Where trials are cohorts, arrays have a unit too. A trial's total is then the mean over its units, whose fates hang
+    together: what is uncertain is told from the differences between cohorts.
+    """
 
     def __init__(self, data: xr.Dataset) -> None:
         self.data = data
@@ -58,13 +62,23 @@ class Result:
     def total(self, skip: int | str = 0) -> xr.DataArray:
         """Total regret of each trial, not counting the first `skip` steps: (policy, trial).
 
-        `skip="k"` leaves out each world's first k steps, which the paper does not count either.
+        `skip="k"` leaves out each world's first k steps, which the paper does not count either. Of a cohort it is the
+        mean over its units.
         """
+        return _over_units(self.unit_total(skip))
+
+    def unit_total(self, skip: int | str = 0) -> xr.DataArray:
+        """Total regret of each unit of each trial: (policy, trial, unit); without cohorts a trial is a unit."""
         if "total" in self.data:
             if skip != 0:
                 raise InvalidValue("Result.total", "skip", skip, "0, as single steps were not kept (keep='summary')")
             return self.data["total"]
         return self._counted(skip).sum("time").rename("total")
+
+    @property
+    def units(self) -> int | None:
+        """How many units a cohort has; None where trials are no cohorts."""
+        return self.data.sizes.get("unit")
 
     def _counted(self, skip: int | str) -> xr.DataArray:
         first = self.data["k"] if skip == "k" else whole(0)("Result", "skip", skip)
@@ -110,7 +124,7 @@ class Result:
             self.total(skip)
             mean, sd = self.data["mean"], self.data["variance"] ** 0.5
         else:
-            cumulative = self._counted(skip).cumsum("time")
+            cumulative = _over_units(self._counted(skip)).cumsum("time")
             mean, sd = cumulative.mean("trial"), cumulative.std("trial", ddof=min(1, cumulative.sizes["trial"] - 1))
         return xr.Dataset({"mean": mean, "sd": sd}).assign_coords(time=self.data["time"])
 
@@ -120,7 +134,7 @@ class Result:
             self.total(skip)
             low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
         else:
-            cumulative = self._counted(skip).cumsum("time")
+            cumulative = _over_units(self._counted(skip)).cumsum("time")
             low, high = (cumulative.quantile(level, "trial").drop_vars("quantile") for level in (0.25, 0.75))
         return xr.Dataset({"low": low, "high": high}).assign_coords(time=self.data["time"])
 
@@ -161,6 +175,10 @@ class Result:
         return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
 
 
+def _over_units(values: xr.DataArray) -> xr.DataArray:
+    return values.mean("unit") if "unit" in values.dims else values
+
+
 def join(results: Iterable[Result]) -> Result:
     """Results of the same policy names, trials and seed in different worlds as one, with a world for each."""
     parts = [one.data if one.worlds else one.data.expand_dims("world") for one in results]
@@ -169,6 +187,7 @@ def join(results: Iterable[Result]) -> Result:
         ("keep", [part.attrs["keep"] for part in parts]),
         ("policies", [part["policy"].values.tolist() for part in parts]),
         ("trials", [part.sizes["trial"] for part in parts]),
+        ("units", [(part.sizes.get("unit"), part.attrs.get("pooling")) for part in parts]),
         ("times", [part["time"].values.tolist() for part in parts]),
     ):
         if any(value != values[0] for value in values):

@@ -3,6 +3,8 @@
 horizon = 200
 trials = 1000
 seed = 0                    # optional, as is keep = "all" or "summary"
+units = 70                  # optional: a trial is a cohort of so many units, which share what they learn as
+pooling = "partial"         # pooling says: "none", "full" or "partial"
 
 [worlds."k = 1"]
 paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 2: a vector state), or the fields of
@@ -34,14 +36,14 @@ from larl._check import InvalidValue, check_fields, checked, known_fields, one_o
 from larl._progress import Progress
 from larl._toml import line_of, lines
 from larl.blocks import code_of, default_threads, task_size
-from larl.comparison import MOST, SEED_MAX, check_built, compare
+from larl.comparison import MOST, SEED_MAX, check_built, check_cohort, compare
 from larl.policies import Policy, from_dict
 from larl.result import Result
 from larl.scale import Scale
 from larl.store import Store
 from larl.world import World
 
-KEYS = ("worlds", "policies", "horizon", "trials", "seed", "keep")
+KEYS = ("worlds", "policies", "horizon", "trials", "seed", "keep", "units", "pooling")
 PART = re.compile(r"\[\d+\]|[^.\[\]]+")
 
 
@@ -63,9 +65,12 @@ class Study:
     seed: int = checked(whole(0, SEED_MAX), 0)
     keep: str = checked(one_of("all", "summary"), "all")
     candidates: Mapping[str, Candidate] = field(default_factory=dict)  # the policies that are points of a grid
+    units: int | None = None  # of a cohort, if trials are cohorts
+    pooling: str = "none"
 
     def __post_init__(self) -> None:
         check_fields(self)
+        check_cohort("Study", self.units, self.pooling)
 
     def run(
         self, *, threads: int | None = None, progress: bool | Progress | None = None, cluster: str | None = None,
@@ -79,11 +84,12 @@ class Study:
         threads = optional(whole(1))("Study.run", "threads", threads) or default_threads()
         block = optional(whole(1))("Study.run", "block", block)
         if cluster or store:
-            block = block or task_size(self.horizon, self.trials)
+            block = block or task_size(self.horizon * (self.units or 1), self.trials)
         kept = Store.open(Path(store), self.to_dict() | {"block": block}) if store else None
         result = compare(
             self.policies, self.worlds, horizon=self.horizon, trials=self.trials, seed=self.seed, keep=self.keep,
-            threads=threads, block=block, progress=progress, source=Scale(threads, cluster, kept),
+            units=self.units, pooling=self.pooling, threads=threads, block=block, progress=progress,
+            source=Scale(threads, cluster, kept),
         )  # fmt: skip
         if self.candidates:
             result.data.attrs["grid"] = json.dumps({name: one._asdict() for name, one in self.candidates.items()})
@@ -95,12 +101,16 @@ class Study:
             "worlds": {name: world.to_dict() for name, world in self.worlds.items()},
             "policies": {name: policy.to_dict() for name, policy in self.policies.items()},
             "horizon": self.horizon, "trials": self.trials, "seed": self.seed, "keep": self.keep,
+            "units": self.units, "pooling": self.pooling,
             "code": code_of(*self.worlds.values(), *self.policies.values()),
         }  # fmt: skip
 
 
-def read_study(path: str | Path) -> Study:
-    """The study in a TOML file, or a refusal that names the file, the line, the table and the key."""
+def read_study(path: str | Path, **instead: Any) -> Study:
+    """The study in a TOML file, or a refusal that names the file, the line, the table and the key.
+
+    `instead`: keys whose values, unless they are None, are taken in place of the file's.
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -109,7 +119,8 @@ def read_study(path: str | Path) -> Study:
         raise InvalidValue("study", "file", str(file), f"a readable TOML file ({error})") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(str(file), "TOML", str(error), "a file in TOML syntax") from error
-    return _study(values, _Places(str(file), lines(text)))
+    given = {name: value for name, value in instead.items() if value is not None}
+    return _study(values | given, _Places(str(file), lines(text)))
 
 
 class _Places(NamedTuple):
@@ -170,7 +181,7 @@ def _study(values: Mapping[str, Any], places: _Places) -> Study:
         study = Study(**given | {"worlds": found, "policies": policies}, candidates=candidates)
     for name, policy in policies.items():
         with places.naming("policies", candidates[name].grid if name in candidates else name):
-            check_built({name: policy}, found, study.horizon)
+            check_built({name: policy}, found, study.horizon, study.pooling)
     return study
 
 

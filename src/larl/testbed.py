@@ -1,11 +1,12 @@
 """What the designer of a trial looks at: candidates × worlds, what the average unit and the worse-off quarter get.
 
-A trial of the comparison is one unit. For each candidate in each world: mean, 25th and 75th percentile over units of
-total regret and, where every step was kept, of total reward, each with its standard error. Of reward the worse-off
-quarter is below the 25th percentile, of regret above the 75th.
+A trial of the comparison is one unit, or a cohort of units. For each candidate in each world: mean, 25th and 75th
+percentile over units of total regret and, where every step was kept, of total reward, each with its standard error. Of
+reward the worse-off quarter is below the 25th percentile, of regret above the 75th.
 
 The standard error of a percentile is Woodruff's (1952), from order statistics alone: with e = √(p(1−p)/n), half of the
-distance between the percentiles p − e and p + e.
+distance between the percentiles p − e and p + e. Units of one cohort are not independent of each other: there each
+figure is taken over the units of a cohort, and shown are its mean and standard error over cohorts.
 """
 
 import json
@@ -39,7 +40,7 @@ def units(result: Result) -> pd.DataFrame:
 
     Candidates of a grid carry its name and their hyper-parameters, a column each.
     """
-    measures = {"regret": result.total()}
+    measures = {"regret": result.unit_total()}
     if "reward" in result.data:
         measures["reward"] = result.reward.sum("time")
     points = grid(result)
@@ -53,8 +54,8 @@ def units(result: Result) -> pd.DataFrame:
             if points:
                 about |= {"grid": point["grid"]} | {key: point["parameters"].get(key) for key in keys}
             for measure, values in measures.items():
-                sample = values.sel({"policy": name} | ({"world": place} if place else {})).values
-                statistics = _statistics(sample)
+                mine = values.sel({"policy": name} | ({"world": place} if place else {}))
+                statistics = _statistics(mine.transpose("trial", ...).values)
                 rows.append(about | {"measure": measure} | statistics)
     # As objects, for whole numbers would become fractions beside a candidate that has none.
     return pd.DataFrame(rows, dtype=object).astype({name: type(value) for name, value in statistics.items()})
@@ -62,10 +63,21 @@ def units(result: Result) -> pd.DataFrame:
 
 def _statistics(sample: NDArray[np.float64]) -> dict[str, float]:
     found = {"units": sample.size, "mean": float(sample.mean())}
-    found["mean_se"] = float(sample.std(ddof=1) / np.sqrt(sample.size)) if sample.size > 1 else float("nan")
+    if sample.ndim == 1:
+        found["mean_se"] = _error(sample)
+        for name, level in PERCENTILES.items():
+            found[name], found[f"{name}_se"] = float(np.quantile(sample, level)), percentile_error(sample, level)
+        return found
+    found["mean_se"] = _error(sample.mean(axis=1))
     for name, level in PERCENTILES.items():
-        found[name], found[f"{name}_se"] = float(np.quantile(sample, level)), percentile_error(sample, level)
+        each = np.quantile(sample, level, axis=1)
+        found[name], found[f"{name}_se"] = float(each.mean()), _error(each)
     return found
+
+
+def _error(sample: NDArray[np.float64]) -> float:
+    """The standard error of a mean; nan for a single value."""
+    return float(sample.std(ddof=1) / np.sqrt(sample.size)) if sample.size > 1 else float("nan")
 
 
 def grid(result: Result) -> dict[str, dict[str, Any]]:

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, checked, known_fields, matrix, number, numbers, whole
-from larl._compile import assign, implement, inline
+from larl._check import InvalidValue, check_fields, checked, known_fields, matrix, number, numbers
+from larl._compile import assign, copy_fields, implement
 from larl._latent import Floats, Latent, advance, begin, react, set_means
-from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
+from larl._stateless import ChangePoints as ChangePoints
+from larl._stateless import Seasonal as Seasonal
+from larl._words import GOLDEN, OWN, normal_pair, stream, uniform, word
 from larl.vector import LatentVAR
 from larl.world import LatentAR, Linear, World
 
@@ -189,108 +191,60 @@ class Contextual(Altered):
         return ContextState(self.base.latent(), means, self.base.sd, context, np.array(self.eta), self.memory)
 
 
-class ChangeState(NamedTuple):
+class VariedState(NamedTuple):
+    base: Latent
     means: Floats
     sd: Floats
-    hazard: float
-    spread: float
+    mu: Floats  # (arms,) the base's
+    beta: Floats  # (arms, m)
+    mu_sd: float
+    beta_sd: float
+    sigma_r: float
+    scaled: bool  # whether the noise of an arm grows with its β
 
 
-@inline
-def redraw(latent: ChangeState, key: np.uint64) -> None:
-    for arm in range(latent.means.size):
-        draw, _ = normal_pair(key, arm)
-        latent.means[arm] = latent.spread * draw
+def varied_begin(latent: VariedState, seed: int, trial: int) -> None:
+    begin(latent.base, seed, trial)
+    key, m = stream(seed, trial, OWN), latent.beta.shape[1]
+    for arm in range(latent.mu.size):
+        draw, length = normal_pair(key, arm * (m + 1))[0], 0.0
+        latent.base.mu[arm] = latent.mu[arm] + latent.mu_sd * draw
+        for i in range(m):
+            draw = normal_pair(key, arm * (m + 1) + 1 + i)[0]
+            latent.base.beta[arm, i] = latent.beta[arm, i] + latent.beta_sd * draw
+            length = math.hypot(length, latent.base.beta[arm, i])
+        latent.sd[arm] = latent.sigma_r * (length if latent.scaled else 1.0)
 
 
-def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
-    redraw(latent, stream(seed, trial, START))
-
-
-def change_advance(latent: ChangeState, key: np.uint64, t: int) -> float:
-    chance = word(key ^ GOLDEN, t)
-    if t > 0 and uniform(chance) < latent.hazard:
-        redraw(latent, chance)
-    _, luck = normal_pair(key, t)
+def varied_advance(latent: VariedState, key: np.uint64, t: int) -> float:
+    luck = advance(latent.base, key, t)
+    assign(latent.means, latent.base.means)
     return luck
 
 
-implement(begin, ChangeState, change_begin)
-implement(advance, ChangeState, change_advance)
+implement(begin, VariedState, varied_begin)
+implement(advance, VariedState, varied_advance)
 
 
 @dataclass(frozen=True)
-class ChangePoints(World):
-    """Means that stand still and now and then, with probability `hazard` a step, are all drawn anew: N(0, spread²)."""
+class Varied(Altered):
+    """A latent bandit of which every trial has its own: each μ_a and β_a is the base's plus N(0, mu²) and N(0, beta²).
 
-    arms: int = checked(whole(2), 2)
-    hazard: float = checked(number(0.0, 1.0), 0.02)
-    spread: float = checked(number(0.0), 1.0)
-    sigma_r: float = checked(number(0.0), 1.0)
-    k = 0
+    In a cohort every unit is a trial, so these are units that differ. With scaled noise an arm's sd follows its own β.
+    """
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    mu: float = checked(number(0.0), 0.0)
+    beta: float = checked(number(0.0), 0.0)
 
-    def latent(self) -> ChangeState:
-        return ChangeState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), self.hazard, self.spread)
-
-
-class SeasonState(NamedTuple):
-    means: Floats
-    sd: Floats
-    mu: Floats
-    amplitude: Floats
-    phase: Floats
-    period: float
-
-
-def season_begin(latent: SeasonState, seed: int, trial: int) -> None:
-    pass
-
-
-def season_advance(latent: SeasonState, key: np.uint64, t: int) -> float:
-    for arm in range(latent.means.size):
-        angle = 2.0 * math.pi * t / latent.period + latent.phase[arm]
-        latent.means[arm] = latent.mu[arm] + latent.amplitude[arm] * math.sin(angle)
-    _, luck = normal_pair(key, t)
-    return luck
-
-
-implement(begin, SeasonState, season_begin)
-implement(advance, SeasonState, season_advance)
-
-
-@dataclass(frozen=True)
-class Seasonal(World):
-    """Means that swing: μ_a + amplitude_a · sin(2πt/period + phase_a), and noise of sd σ_r."""
-
-    mu: Sequence[float] = checked(numbers(2))
-    amplitude: Sequence[float] = checked(numbers(2))
-    phase: Sequence[float] = checked(numbers(2))
-    period: float = checked(number(above=0.0), 50.0)
-    sigma_r: float = checked(number(0.0), 1.0)
-    k = 0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("amplitude", "phase"):
-            if len(getattr(self, name)) != len(self.mu):
-                accepted = f"{len(self.mu)} numbers, one for each arm of mu"
-                raise InvalidValue("Seasonal", name, getattr(self, name), accepted)
-
-    @property
-    def arms(self) -> int:  # type: ignore[override]
-        """The number of arms."""
-        return len(self.mu)
-
-    def latent(self) -> SeasonState:
-        vectors = (np.array(self.mu), np.array(self.amplitude), np.array(self.phase))
-        return SeasonState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), *vectors, self.period)
+    def latent(self) -> VariedState:
+        base, means, sd = copy_fields(self.base.latent()), np.zeros(self.arms), np.zeros(self.arms)
+        mu, beta, scaled = np.array(self.base.mu), self.base.loadings, self.base.noise == "scaled"
+        return VariedState(base, means, sd, mu, beta, self.mu, self.beta, self.base.sigma_r, scaled)
 
 
 KINDS: dict[str, type[World]] = {
-    kind.__name__: kind for kind in (LatentAR, LatentVAR, HeavyTails, Burden, Contextual, ChangePoints, Seasonal)
+    kind.__name__: kind
+    for kind in (LatentAR, LatentVAR, HeavyTails, Burden, Contextual, Varied, ChangePoints, Seasonal)
 }
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from larl import _compile, worlds
 from larl._check import InvalidValue
 from larl.agent import Agent
+from larl.cohort import Cohort
 from larl.comparison import compare
 from larl.policies import REGISTRY, DynamicOracle, Policy
+from larl.policies._pooling import PARTIAL
 
 HORIZON = 60
 # What a policy asks for; where States differ by a setting, one of each.
@@ -33,12 +35,16 @@ def specs(name: str) -> list[Policy]:
 
 
 def warm_one(spec: Policy) -> None:
-    """Whatever a comparison or an agent of a policy has to compile in a `LatentAR` or `LatentVAR`."""
+    """Whatever a comparison, an agent or a cohort of a policy has to compile in a `LatentAR` or `LatentVAR`."""
     world = worlds.paper(1)
     for keep in ("all", "summary"):
         compare({"it": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
     if not isinstance(spec, DynamicOracle):
         Agent(spec, world.arms, horizon=HORIZON, world=world)
+    if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL:
+        for pooling in ("full", "partial"):
+            compare({"it": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)
+            Cohort(spec, world.arms, pooling=pooling)
 
 
 def warm(names: Iterable[str] = (), say: Callable[[str], None] = print) -> int:

@@ -1,4 +1,4 @@
-"""An agent as a JSON file: a schema version, exact floats, and a digest that tells when it was cut short or edited.
+"""An agent or a cohort as a JSON file: a schema version, exact floats, a digest that tells when it was cut or edited.
 
 What is kept is the State at the base of the past (_past.py) and what happened since: the State now follows from them.
 Arrays are kept as base64 of their bytes, little end first; their names, types and shapes must be those that the policy
@@ -9,6 +9,8 @@ import base64
 import hashlib
 import json
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ import numpy as np
 
 from larl._check import InvalidValue
 from larl._files import write_whole
+from larl.agent._past import Past
 
-FORMAT, SCHEMA = "larl.agent", 1
+SCHEMA = 1
 SCALARS = (bool, int, float)
 
 
 class InvalidFile(ValueError):
-    """A file that is not an agent's, or not a whole one: which, and what is wrong with it."""
+    """A file that is not an agent's or a cohort's, or not a whole one: which, and what is wrong with it."""
 
     def __init__(self, path: str | Path, wrong: str) -> None:
         super().__init__(f"{path}: {wrong}")
@@ -67,28 +70,29 @@ def digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def write(path: str | Path, values: dict[str, Any]) -> Path:
-    """Write an agent's file, whole or not at all."""
-    whole = {"format": FORMAT, "schema": SCHEMA, **values}
+def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path:
+    """Write an agent's or a cohort's file, whole or not at all."""
+    whole = {"format": f"larl.{kind}", "schema": SCHEMA, **values}
     whole["digest"] = digest(whole)
     return write_whole(path, lambda draft: draft.write_text(json.dumps(whole) + "\n", encoding="utf-8"))
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
     """What `write` wrote, or InvalidFile with what is wrong."""
+    form, foreign = f"larl.{kind}", f"is not {'an agent' if kind == 'agent' else 'a cohort'}'s file"
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidFile(path, "is not an agent's file: it is not text") from error
+        raise InvalidFile(path, f"{foreign}: it is not text") from error
     except OSError as error:
         raise InvalidFile(path, f"cannot be read: {error.strerror}") from error
     try:
         values = json.loads(text)
     except ValueError as error:
-        cut = text.startswith(f'{{"format": "{FORMAT}"')
-        raise InvalidFile(path, "was cut short" if cut else f"is not an agent's file: {error}") from error
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise InvalidFile(path, f"is not an agent's file: there is no format {FORMAT!r} in it")
+        cut = text.startswith(f'{{"format": "{form}"')
+        raise InvalidFile(path, "was cut short" if cut else f"{foreign}: {error}") from error
+    if not isinstance(values, dict) or values.get("format") != form:
+        raise InvalidFile(path, f"{foreign}: there is no format {form!r} in it")
     if values.get("schema") not in range(1, SCHEMA + 1):
         raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
     if values.get("digest") != digest(values):
@@ -101,11 +105,48 @@ def floats(values: Any) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values.tolist()]
 
 
-def refuse_foreign(path: str | Path, identity: dict[str, Any]) -> None:
-    """Do not overwrite what is not an older file of the same agent."""
+def refuse_foreign(path: str | Path, identity: dict[str, Any], kind: str = "agent") -> None:
+    """Do not overwrite what is not an older file of the same agent or cohort."""
     if Path(path).exists():
-        found = read(path)
+        found = read(path, kind)
         for key, value in identity.items():
             if found.get(key) != value:
-                accepted = f"a new name, or the file of this agent; that one has {key} = {found.get(key)!r}"
-                raise InvalidValue("Agent.save", "path", str(path), accepted)
+                accepted = f"a new name, or the file of this {kind}; that one has {key} = {found.get(key)!r}"
+                raise InvalidValue(f"{kind.capitalize()}.save", "path", str(path), accepted)
+
+
+@contextmanager
+def fitting(path: str | Path, values: Mapping[str, Any]) -> Iterator[None]:
+    """What goes wrong within is the file's fault."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InvalidFile(path, f"does not fit this larl ({values.get('larl')} wrote it): {error}") from error
+
+
+def pack_past(past: Past) -> dict[str, Any]:
+    """What an agent has seen, as JSON types."""
+    rows = slice(0, past.row(past.end))
+    return {
+        "base": {"time": past.base.time, "state": pack(past.base.state)},
+        "past": {
+            "arm": past.arm[rows].tolist(), "reward": floats(past.reward[rows]),
+            "pending": past.pending[rows].tolist(), "context": past.context[rows].tolist(),
+        },
+    }  # fmt: skip
+
+
+def unpack_past(
+    values: Mapping[str, Any], state: Any, patience: int, width: int, like: Past | None = None
+) -> Past:  # fmt: skip
+    """What `pack_past` wrote, into a State of the same policy: decisions and rewards again, as they are known now."""
+    unpack(values["base"]["state"], state)
+    past, kept = Past(state, patience, width, values["base"]["time"], like), values["past"]
+    for arm, reward, pending, context in zip(
+        *(kept[key] for key in ("arm", "reward", "pending", "context")), strict=True
+    ):
+        past.catch_up()
+        past.add(arm, context, pending=pending)
+        if reward is not None:
+            past.set(past.end - 1, arm, reward)
+    return past

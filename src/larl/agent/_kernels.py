@@ -69,12 +69,18 @@ def choose(
     return chosen
 
 
+@inline
+def teach(state: Any, context: Floats, arm: int, reward: float) -> None:
+    """Teach a State one step. A reward of nan is missing; an arm of −1, and nothing was played."""
+    present(state, context)
+    if math.isnan(reward):
+        skip(state, arm)
+    else:
+        update(state, arm, reward)
+
+
 @entry
 def go_through(state: Any, contexts: Floats, arms: Ints, rewards: Floats, first: int, end: int) -> None:
-    """Teach a State the steps first … end − 1. A reward of nan is missing; an arm of −1, and nothing was played."""
+    """Teach a State the steps first … end − 1."""
     for i in range(first, end):
-        present(state, contexts[i])
-        if math.isnan(rewards[i]):
-            skip(state, arms[i])
-        else:
-            update(state, arms[i], rewards[i])
+        teach(state, contexts[i], arms[i], rewards[i])

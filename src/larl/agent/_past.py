@@ -25,8 +25,8 @@ class Moment(NamedTuple):
 class Past:
     """The State now, and the steps since `base`: step t is in row t − base.time."""
 
-    def __init__(self, state: Any, patience: int, width: int, time: int = 0) -> None:
-        """Before step `time`, with contexts of `width` numbers."""
+    def __init__(self, state: Any, patience: int, width: int, time: int = 0, like: "Past | None" = None) -> None:
+        """Before step `time`, with contexts of `width` numbers. `like`, a Past of the same policy, saves time."""
         self.patience = patience
         self.state = state
         self.time = time  # steps that the State has gone through
@@ -39,10 +39,15 @@ class Past:
         self.reward = np.full(rows, math.nan)
         self.pending = np.zeros(rows, dtype=np.bool_)  # a reward may still come
         self.context = np.zeros((rows, width))
-        self._go = bound(go_through, state, self.context, self.arm, self.reward, 0, 0)
+        self._go: Any = like._go if like else bound(go_through, state, self.context, self.arm, self.reward, 0, 0)
 
     def row(self, t: int) -> int:
         return t - self.base.time
+
+    def known(self, t: int) -> tuple[int, float, bool]:
+        """Arm and reward of step t, and whether a reward may still come."""
+        row = self.row(t)
+        return int(self.arm[row]), float(self.reward[row]), bool(self.pending[row])
 
     def add(self, arm: int, context: Any, *, pending: bool) -> None:
         """A new step, its reward still to come. The State must have gone through all steps before it (`catch_up`)."""

@@ -16,7 +16,7 @@ def key(study: Study) -> str:
     words = {
         "worlds": {name: world.to_dict() for name, world in study.worlds.items()},
         "policies": {name: spec.to_dict() for name, spec in study.policies.items()},
-        "size": [study.horizon, study.trials, study.seed, study.keep],
+        "size": [study.horizon, study.trials, study.seed, study.keep, study.units, study.pooling],
         "code": source_digest(),
     }
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
@@ -24,7 +24,9 @@ def key(study: Study) -> str:
 
 def steps(studies: dict[str, Study]) -> int:
     """How many steps they will play in all."""
-    return sum(len(one.worlds) * len(one.policies) * one.trials * one.horizon for one in studies.values())
+    return sum(
+        len(one.worlds) * len(one.policies) * one.trials * (one.units or 1) * one.horizon for one in studies.values()
+    )
 
 
 def run(studies: dict[str, Study], folder: Path, bar: Progress, threads: int | None) -> dict[str, Result]:

@@ -1,5 +1,6 @@
 """Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
 
+from larl.policies import _partial as _partial
 from larl.policies._contract import REGISTRY, Policy, from_dict, from_json, register, tie
 from larl.policies.adaptive_larl import AdaptiveLARL
 from larl.policies.ar2 import AR2

@@ -45,6 +45,7 @@ class Policy:
 
 
 REGISTRY: dict[str, type[Policy]] = {}
+SHARED: dict[type, tuple[str, ...]] = {}  # States of which the units of a cohort can share some fields (_pooling.py)
 P = TypeVar("P", bound=Policy)
 
 
@@ -110,17 +111,19 @@ def register(
     state: type,
     act_: Callable[[Any, np.uint64], int],
     update_: Callable[[Any, int, float], None],
+    shared: tuple[str, ...] = (),
     **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
     """A decorator that makes a spec known by its class name, and ties its State to its functions.
 
-    `others`: `skip`, `outlook`, `odds` and `present`, where what they do by default will not do.
+    `shared`: the fields of its State that the units of a cohort can have in common. `others`: `skip`, `outlook`, `odds`
+    and `present`, where what they do by default will not do.
     """
 
     def add(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(f"there is a policy called {spec.__name__} already")
-        tie(state, act_, update_, spec.__name__, **others)
+        tie(state, act_, update_, spec.__name__, shared, **others)
         REGISTRY[spec.__name__] = spec
         return spec
 
@@ -140,9 +143,12 @@ def tie(
     act_: Callable[[Any, np.uint64], int],
     update_: Callable[[Any, int, float], None],
     name: str = "",
+    shared: tuple[str, ...] = (),
     **others: Callable[..., Any],
 ) -> None:
     """Tie a State to its functions; a policy with one State is tied by `register`. `name` is its policy's."""
+    if shared:
+        SHARED[state] = shared
     implement(act, state, act_)
     implement(update, state, update_)
     for other, function in others.items():

@@ -26,8 +26,11 @@ def pair_count(s: int, arms: int) -> int:
 
 @inline
 def write(lags: Pairs, s: int, context: Floats) -> None:
-    """Put further numbers into the pairs behind s lags; the last pair of an odd number has a zero."""
-    for i in range(0, context.size, 2):
+    """Put further numbers into the pairs behind s lags; the last pair of an odd number has a zero.
+
+    Where there is no room for them, as in a policy that does not look at what its world shows, they are left out.
+    """
+    for i in range(0, min(context.size, 2 * (lags.place.size - 1 - s)), 2):
         first, second = context[i], context[i + 1] if i + 1 < context.size else 0.0
         at = 4 * (s + 1) + 2 * i
         lags.value[at], lags.value[at + 1] = first, second

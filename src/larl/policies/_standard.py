@@ -98,6 +98,6 @@ def standard_present(state: StandardState, context: Floats) -> None:
 
 
 tie(
-    StandardState, standard_act, standard_update, "LARL", skip=standard_skip, outlook=standard_outlook,
-    odds=standard_odds, present=standard_present,
+    StandardState, standard_act, standard_update, "LARL", ("ring", "ordered", "seen", "standard"), skip=standard_skip,
+    outlook=standard_outlook, odds=standard_odds, present=standard_present,
 )  # fmt: skip

@@ -74,7 +74,7 @@ def present(state: LARLState, context: Floats) -> None:
     write(state.lags, state.s, context)
 
 
-@register(LARLState, act, update, skip=skip, outlook=outlook, present=present)
+@register(LARLState, act, update, ("ridge",), skip=skip, outlook=outlook, present=present)
 @dataclass(frozen=True)
 class LARL(Policy):
     """LARL with s past steps in its context; the first s steps are random. s = 0 is UCB.

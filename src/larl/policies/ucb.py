@@ -35,7 +35,7 @@ def outlook(state: UCBState, arm: int) -> tuple[float, float]:
     return state.total[arm] / state.weight[arm], state.alpha / math.sqrt(state.weight[arm])
 
 
-@register(UCBState, act, update, outlook=outlook)
+@register(UCBState, act, update, ("weight", "total"), outlook=outlook)
 @dataclass(frozen=True)
 class UCB(Policy):
     """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`."""
