@@ -1,6 +1,6 @@
 """When pooling wins: 70 units × 140 decisions, units alike and not; makes the tables of docs/cohort.md.
 
-    python benchmarks/cohort.py [--cohorts 100] [--docs docs]
+    python benchmarks/cohort.py [--cohorts 60] [--docs docs]
 
 The same luck under every pooling, so differences are taken cohort by cohort; ± is one standard error over cohorts.
 """
@@ -108,14 +108,15 @@ def costs() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cohorts", type=int, default=100)
+    parser.add_argument("--cohorts", type=int, default=60)
     parser.add_argument("--docs", type=Path, default=Path("docs"))
     given = parser.parse_args()
     spreads = "; ".join(f"{name}: {mu:g}, {beta:g}" for name, (mu, beta) in ALIKE.items())
     text = f"""{BEGIN}
 Made by `python benchmarks/cohort.py --cohorts {given.cohorts}`: {given.cohorts} cohorts of {UNITS} units ×
 {DECISIONS} decisions, total regret per unit, ± one standard error over cohorts. Units draw their own μ_a and β_a around
-the world's (`variants.Varied`), with standard deviations of — {spreads}. Noise is 1 (scaled by |β|).
+the world's (`variants.Varied`), with standard deviations (of UCB's, whose units differ in μ alone, the first)
+{spreads}. The sd of the noise is |β_a|.
 
 {regrets(given.cohorts)}
 
