@@ -103,5 +103,5 @@ def test_a_study_of_cohorts(tmp_path: Path) -> None:
     with pytest.raises(larl.InvalidValue, match=r"study.toml:10: .*LARL, UCB"):
         read_study(file)
     file.write_text(STUDY.replace("units = 4\n", ""))
-    with pytest.raises(larl.InvalidValue, match=r"study.toml:3: Study: pooling = 'partial'"):
+    with pytest.raises(larl.InvalidValue, match=r"study.toml:3: pooling = 'partial'"):
         read_study(file)
