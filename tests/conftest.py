@@ -55,3 +55,18 @@ def spec(request: pytest.FixtureRequest) -> Policy:
 @pytest.fixture
 def paper1() -> larl.LatentAR:
     return worlds.paper(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one policy go to one worker (`--dist loadgroup`): most of their time is its kernels being compiled."""
+    files = {"test_" + kind.__module__.rpartition(".")[2]: name for name, kind in REGISTRY.items()}
+    for item in items:
+        spec = item.callspec.params.get("spec") if hasattr(item, "callspec") else None
+        stem, folder = item.path.stem, item.path.parent.name
+        group = type(spec).__name__ if isinstance(spec, Policy) else files.get(stem)
+        if group is None and (folder == "cohort" or stem in ("test_context", "test_tiles", "test_standard")):
+            group = "LARL"
+        if group is None and stem.startswith("test_diagnosis"):
+            group = "diagnosis"
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
