@@ -26,7 +26,7 @@ docs: $(VENV)/core
 	$(BIN)/python benchmarks/cohort.py
 
 test: $(VENV)/test
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -1,5 +1,8 @@
 """Shared by all tests: a set of specs that covers every registered policy, worlds, and how to draw random ones."""
 
+import re
+from typing import Any
+
 import pytest
 
 import larl
@@ -57,16 +60,25 @@ def paper1() -> larl.LatentAR:
     return worlds.paper(1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one policy go to one worker (`--dist loadgroup`): most of their time is its kernels being compiled."""
-    files = {"test_" + kind.__module__.rpartition(".")[2]: name for name, kind in REGISTRY.items()}
-    for item in items:
-        spec = item.callspec.params.get("spec") if hasattr(item, "callspec") else None
-        stem, folder = item.path.stem, item.path.parent.name
-        group = type(spec).__name__ if isinstance(spec, Policy) else files.get(stem)
-        if group is None and (folder == "cohort" or stem in ("test_context", "test_tiles", "test_standard")):
-            group = "LARL"
-        if group is None and stem.startswith("test_diagnosis"):
-            group = "diagnosis"
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
+def group_of(nodeid: str) -> str:
+    """Tests of one policy, and those of a file that prepares much, belong together; any other stands alone."""
+    file, _, rest = nodeid.partition("::")
+    named = re.search(r"\[(\w+)\(", rest)
+    if named and named.group(1) in REGISTRY:
+        return named.group(1)
+    homes = {"test_" + kind.__module__.rpartition(".")[2] + ".py": name for name, kind in REGISTRY.items()}
+    name = file.rpartition("/")[2]
+    together = name.startswith("test_diagnosis") or name == "test_paper.py" or "/cohort/" in file
+    return homes.get(name, name[:14] if together else nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker for each group: most of the time of tests is kernels being compiled, each once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)

@@ -98,4 +98,4 @@ def test_a_file_of_the_first_schema_is_still_read() -> None:
         now = agent.decide(context=[number]).to_dict()
         assert now.pop("expected") == pytest.approx(then.pop("expected"), rel=1e-12)
         assert now.pop("width") == pytest.approx(then.pop("width"), rel=1e-12)
-        assert now == then
+        assert {key: now[key] for key in then} == then
