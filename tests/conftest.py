@@ -61,15 +61,16 @@ def paper1() -> larl.LatentAR:
 
 
 def group_of(nodeid: str) -> str:
-    """Tests of one policy, and those of a file that prepares much, belong together; any other stands alone."""
+    """Tests that compile the same policy belong together; any other stands alone."""
     file, _, rest = nodeid.partition("::")
     named = re.search(r"\[(\w+)\(", rest)
     if named and named.group(1) in REGISTRY:
         return named.group(1)
     homes = {"test_" + kind.__module__.rpartition(".")[2] + ".py": name for name, kind in REGISTRY.items()}
     name = file.rpartition("/")[2]
-    together = name.startswith("test_diagnosis") or name == "test_paper.py" or "/cohort/" in file
-    return homes.get(name, name[:14] if together else nodeid)
+    if name.startswith("test_diagnosis") or name == "test_paper.py":  # they play Auto, which takes longest to compile
+        return "Auto"
+    return homes.get(name, "LARL" if "/cohort/" in file else nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
