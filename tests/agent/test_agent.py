@@ -192,6 +192,14 @@ def test_what_is_refused_changes_nothing() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, leaves(agent.state), strict=True))
 
 
+@pytest.mark.parametrize("name", ["", None, 0, np.array([1, 2])], ids=str)
+def test_before_the_first_decision_nothing_can_be_observed(name: Any) -> None:
+    agent = larl.Agent(larl.UCB(), 2)
+    with pytest.raises(larl.InvalidValue, match="a Decision of this agent, or its id"):
+        agent.observe(name, 1.0)
+    assert agent.counts == dict.fromkeys(agent.counts, 0)
+
+
 def test_a_kalman_policy_predicts_through_what_is_missing() -> None:
     """After n missing rewards its forecast of z is γⁿ times what it was."""
     world = worlds.paper(1)

@@ -47,7 +47,7 @@ class Agent(Live):
         self._streams = Streams.of(self.seed, 0)
         self._bind(state)
         self._saved: Path | None = None
-        self._latest = "", -1  # id and step of the last decision
+        self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
 
     @property
     def t(self) -> int:
@@ -74,8 +74,9 @@ class Agent(Live):
             return Decision(self._id(t), t, **self._nothing())
         arm, words = self._chosen(past.state, self._streams, t, shown, can)
         past.add(arm, shown, pending=True)
-        self._latest = self._id(t), t
-        return Decision(self._latest[0], t, **words)
+        name = self._id(t)
+        self._latest = name, t
+        return Decision(name, t, **words)
 
     def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> str:
         """Learn what came of a decision (or of its id): a reward, or None if this moment passed without one.
@@ -117,7 +118,7 @@ class Agent(Live):
     def _step(self, decision: Decision | str) -> int:
         """The step of a decision of this agent."""
         name = decision.id if isinstance(decision, Decision) else decision
-        if name == self._latest[0]:  # most are of the last decision
+        if isinstance(name, str) and name == self._latest[0]:  # most are of the last decision
             return self._latest[1]
         first = name.partition("-")[0] if isinstance(name, str) else ""
         if not (first.isascii() and first.isdigit()) or int(first) >= self._past.end or self._id(int(first)) != name:
