@@ -28,6 +28,7 @@ SIZE, NOISE, SCALED, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
 RATE, ANGLE, KAPPA, TURNING_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
 # Arms that see one state are mostly alike but for β; arms that stand still are worth telling apart.
 OWN, OWN_STILL, OWN_MOVING = (-3.0, 2.0), (-0.5, 0.5), (-2.0, 1.5)
+STILL_NOISE = (0.0, 0.3)  # what counts there is how far apart levels are, in units of the noise
 LEVEL = 4.0  # how often the variance of an arm's level counts: no other arm teaches it
 
 
@@ -37,11 +38,11 @@ def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
     Longer orders are the likelier, as they contain the shorter ones and show themselves later.
     """
     blocks, half = -(-particles // LANES), -(-particles // (2 * LANES))
-    still = [SIZE] * arms + [NOISE, SCALED, START, OWN_STILL]
+    still = [SIZE] * arms + [STILL_NOISE, SCALED, START, OWN_STILL]
     wandering = [(0.0, 1.0)] + [SIZE] * arms + [NOISE, SCALED, START, OWN_MOVING, RATE]
     turning = [RATE, ANGLE] + [SIZE] * arms + [TURNING_NOISE, SCALED, START, OWN_MOVING] + [KAPPA] * arms
     found = [
-        Breed(Kind(0, LATENT), half, -0.5, still),
+        Breed(Kind(0, LATENT), half, -0.2, still),
         Breed(Kind(1, WANDERING), half, -2.0, wandering),
         Breed(Kind(2, TURNING), blocks, 0.0, turning),
     ]
