@@ -15,6 +15,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 START, WORLD, POLICY = np.uint64(0), np.uint64(1), np.uint64(2)  # streams: z_0…z_{k−1}, world noise, policies' words
 FLOOR, IDS = np.uint64(3), np.uint64(4)  # of an agent: whether to explore, and what to call a decision
 OWN = np.uint64(5)  # what is a unit's own in a world of units that differ
+FALLBACK = np.uint64(6)  # of a service: what to do where the policy fails
 
 if config.DISABLE_JIT:  # uncompiled, numpy warns when a word wraps around, as words do
     warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning, "larl._words")

@@ -14,6 +14,7 @@ import typer
 
 from larl import __version__
 from larl._check import InvalidValue
+from larl.service import commands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +217,9 @@ def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", sho
     from larl.warm import warm
 
     warm(names or ())
+
+
+commands.mount(app, guarded)
 
 
 def _write(result: "Result", out: Path, axes: tuple[str, str] | None = None) -> None:

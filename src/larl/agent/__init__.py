@@ -7,12 +7,12 @@
 The same compiled functions as in the lab: a trial stepped through an agent is the engine's, bit for bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from larl import __version__
-from larl._check import InvalidValue
+from larl._check import InvalidValue, whole
 from larl.agent import _file
 from larl.agent._file import InvalidFile as InvalidFile
 from larl.agent._live import COUNTS, Live, Streams, terms_of
@@ -27,7 +27,7 @@ class Agent(Live):
 
     `arms` are names, or how many there are. Every available arm keeps at least probability `floor`. A reward may come
     until `patience` decisions have been made, its own included; later it is counted as late and not learnt from.
-    `horizon` and `world` are for policies that must know them.
+    `horizon` and `world` are for policies that must know them. Its words are those of the engine's trial `trial`.
     """
 
     def __init__(
@@ -40,11 +40,13 @@ class Agent(Live):
         patience: int = 50,
         horizon: int | None = None,
         world: World | None = None,
+        trial: int = 0,
     ) -> None:
         super().__init__(policy, arms, seed, floor, patience, horizon, world)
+        self.trial = whole(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._fresh()
         self._past = Past(state, self.patience, self._width)
-        self._streams = Streams.of(self.seed, 0)
+        self._streams = Streams.of(self.seed, self.trial)
         self._bind(state)
         self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
@@ -78,6 +80,16 @@ class Agent(Live):
         self._latest = name, t
         return Decision(name, t, **words)
 
+    def played(self, arm: str | None, context: Sequence[float] | None = None) -> str:
+        """A step for which somebody else has chosen the arm (None: there was none); returns its decision's id.
+
+        It counts as a decision, whose reward may come.
+        """
+        played, shown = -1 if arm is None else self._arm("played", arm), self._context(context)
+        self._past.catch_up()
+        self._past.add(played, shown, pending=arm is not None)
+        return self._id(self.t - 1)
+
     def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> str:
         """Learn what came of a decision (or of its id): a reward, or None if this moment passed without one.
 
@@ -94,10 +106,10 @@ class Agent(Live):
 
     def save(self, path: str | Path) -> Path:
         """Write the agent to a JSON file, whole or not at all. A file that is not this agent's is not overwritten."""
-        path, terms = Path(path), self._terms()
+        path = Path(path)
         if self._saved != path.resolve():
-            _file.refuse_foreign(path, terms)
-        _file.write(path, {"larl": __version__, **terms, "counts": self.counts, **_file.pack_past(self._past)})
+            _file.refuse_foreign(path, self._terms())
+        _file.write(path, self.pack())
         self._saved = path.resolve()
         return path
 
@@ -106,11 +118,24 @@ class Agent(Live):
         """The agent that `save` wrote; a file that was cut short, edited or is another's is refused."""
         values = _file.read(path)
         with _file.fitting(path, values):
-            agent = cls(**terms_of(values))
-            agent._past = _file.unpack_past(values, agent._past.state, agent.patience, agent._width)
-            agent.counts = {name: int(values["counts"][name]) for name in COUNTS}
+            agent = cls.unpack(values)
         agent._saved = Path(path).resolve()
         return agent
+
+    def pack(self) -> dict[str, Any]:
+        """The agent as JSON types."""
+        return {"larl": __version__, **self._terms(), "counts": self.counts, **_file.pack_past(self._past)}
+
+    @classmethod
+    def unpack(cls, values: Mapping[str, Any]) -> "Agent":
+        """The agent that `pack` made."""
+        agent = cls(**terms_of(values), trial=values["trial"])
+        agent._past = _file.unpack_past(values, agent._past.state, agent.patience, agent._width)
+        agent.counts = {name: int(values["counts"][name]) for name in COUNTS}
+        return agent
+
+    def _terms(self) -> dict[str, Any]:
+        return super()._terms() | {"trial": self.trial}
 
     def _id(self, t: int) -> str:
         return f"{t}-{self._streams.name(t)}"

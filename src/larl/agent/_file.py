@@ -20,7 +20,7 @@ from larl._check import InvalidValue
 from larl._files import write_whole
 from larl.agent._past import Past
 
-SCHEMA = 1
+SCHEMA = 2
 SCALARS = (bool, int, float)
 
 
@@ -97,7 +97,7 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
         raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest is another")
-    return values
+    return {"trial": 0, **values} if kind == "agent" else values  # schema 1 knew no other trial
 
 
 def floats(values: Any) -> list[float | None]:

@@ -7,7 +7,7 @@
 The same compiled functions as in the lab: a cohort stepped by hand is the engine's (`compare(units=…)`), bit for bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ class Cohort(Live):
 
     `"none"`: nothing is; every unit is an agent of its own. `"full"`: one regression for all. `"partial"`: every unit
     has its own, which lies around the one of all, the nearer the less its own rewards tell and the more alike units are
-    (docs/cohort.md). Units appear with their first decision; unit u, counted from 0 in that order, has the words of the
-    engine's trial u.
+    (docs/cohort.md). Units appear with their first decision, or when they `enter`;
+    unit u, counted from 0 in that order, has the words of the engine's trial u.
 
     A reward may come until its unit has made `patience` decisions, its own included; in a cohort that pools, also only
     until all units together have made `patience` times as many as there are units, so that a unit that is gone does not
@@ -82,12 +82,8 @@ class Cohort(Live):
 
         `available`: the arms that can be chosen, all unless given; with none, the step passes without an arm.
         """
-        if not isinstance(unit, str) or not unit:
-            raise InvalidValue("decide", "unit", unit, "a name")
         can, shown = self._mask(available), self._context(context)
-        if unit not in self._numbers:
-            self._enter(unit)
-        number, past = self._numbers[unit], self._past
+        number, past = self.enter(unit), self._past
         state, t = past.state(number), past.count(number)
         if available is not None and not can.any():
             past.add(number, -1, shown, pending=False)
@@ -95,6 +91,17 @@ class Cohort(Live):
         arm, words = self._chosen(state, self._streams[number], t, shown, can)
         past.add(number, arm, shown, pending=True)
         return Decision(self._id(number, t), t, **words, unit=unit)
+
+    def played(self, unit: str, arm: str | None, context: Sequence[float] | None = None) -> str:
+        """A step of a unit for which somebody else has chosen the arm (None: there was none); its decision's id.
+
+        It counts as a decision, whose reward may come.
+        """
+        played, shown = -1 if arm is None else self._arm("played", arm), self._context(context)
+        number, past = self.enter(unit), self._past
+        past.state(number)  # all before it is learnt
+        past.add(number, played, shown, pending=arm is not None)
+        return self._id(number, past.count(number) - 1)
 
     def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> str:
         """Learn what came of a decision (or of its id): a reward, or None if this moment passed without one.
@@ -109,11 +116,10 @@ class Cohort(Live):
 
     def save(self, path: str | Path) -> Path:
         """Write the cohort to a JSON file, whole or not at all. A file that is not this cohort's is not overwritten."""
-        path, terms = Path(path), self._terms() | {"pooling": self.pooling}
+        path = Path(path)
         if self._saved != path.resolve():
-            _file.refuse_foreign(path, terms, "cohort")
-        values = {"larl": __version__, **terms, "counts": self.counts, "units": list(self.units), **self._past.pack()}
-        _file.write(path, values, "cohort")
+            _file.refuse_foreign(path, self._terms(), "cohort")
+        _file.write(path, self.pack(), "cohort")
         self._saved = path.resolve()
         return path
 
@@ -122,18 +128,37 @@ class Cohort(Live):
         """The cohort that `save` wrote; a file that was cut short, edited or is another's is refused."""
         values = _file.read(path, "cohort")
         with _file.fitting(path, values):
-            cohort = cls(**terms_of(values), pooling=values["pooling"])
-            for unit in values["units"]:
-                cohort._name(unit)
-            kind, count = type(cohort._past), len(cohort._numbers)
-            cohort._past = kind.unpack(values, cohort._first, cohort.patience, cohort._width, count)
-            cohort.counts = {name: int(values["counts"][name]) for name in COUNTS}
+            cohort = cls.unpack(values)
         cohort._saved = Path(path).resolve()
         return cohort
 
-    def _enter(self, unit: str) -> None:
-        self._past.enter()
-        self._name(unit)
+    def pack(self) -> dict[str, Any]:
+        """The cohort as JSON types."""
+        own = {"counts": self.counts, "units": list(self.units)}
+        return {"larl": __version__, **self._terms(), **own, **self._past.pack()}
+
+    @classmethod
+    def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
+        """The cohort that `pack` made."""
+        cohort = cls(**terms_of(values), pooling=values["pooling"])
+        for unit in values["units"]:
+            cohort._name(unit)
+        kind, count = type(cohort._past), len(cohort._numbers)
+        cohort._past = kind.unpack(values, cohort._first, cohort.patience, cohort._width, count)
+        cohort.counts = {name: int(values["counts"][name]) for name in COUNTS}
+        return cohort
+
+    def enter(self, unit: str) -> int:
+        """The number of a unit, counted from 0; of a new one, the next."""
+        if not isinstance(unit, str) or not unit:
+            raise InvalidValue("enter", "unit", unit, "a name")
+        if unit not in self._numbers:
+            self._past.enter()
+            self._name(unit)
+        return self._numbers[unit]
+
+    def _terms(self) -> dict[str, Any]:
+        return super()._terms() | {"pooling": self.pooling}
 
     def _name(self, unit: str) -> None:
         self._numbers[unit] = len(self._streams)

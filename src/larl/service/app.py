@@ -1,0 +1,104 @@
+"""The service as an ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+
+from larl import __version__
+from larl.service import models, reading, writing
+from larl.service.access import Access
+from larl.service.alerts import Alerts
+from larl.service.database import Database, StorageError
+from larl.service.desk import Desk
+from larl.service.door import Rate, Service, Settings
+from larl.service.gate import Gate
+from larl.service.journal import Journal
+from larl.service.problems import TITLES, Problem, invalid
+from larl.service.views import Views
+from larl.service.writer import Writer
+
+
+def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
+    """The service of a storage that this process may write."""
+    settings = settings or Settings()
+    book = Journal(database)
+    here = Service(settings, book, Access(database), Views(book), Rate(settings.rate))
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        alerts = Alerts(settings.alert_url, settings.alert_command)
+        here.writer = Writer(Desk(book, seconds=settings.seconds, room=settings.memory, alert=alerts.send))
+        yield
+        here.writer.close()
+        alerts.close()
+
+    app = FastAPI(title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app.state.service = here
+    app.add_middleware(Gate, largest=settings.largest)
+    for part in (writing, reading):
+        app.include_router(part.router)
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def _answer(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    """A refusal as a response."""
+    more = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
+    return Response(
+        problem.body(), problem.status, (headers or {}) | more.get(problem.status, {}), "application/problem+json"
+    )
+
+
+async def _refused(_: Request, problem: Any) -> Response:
+    return _answer(problem)
+
+
+async def _unreadable(_: Request, error: Any) -> Response:
+    return _answer(Problem(503, f"the storage cannot be used: {error}"))
+
+
+async def _not_valid(_: Request, error: Any) -> Response:
+    """The first thing that is wrong with a request."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        detail = f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}"
+        return _answer(Problem(400, detail, field="body"))
+    place = [str(part) for part in first["loc"]]
+    accepted = {"missing": "there: it is required", "extra_forbidden": "absent: there is no such field"}
+    return _answer(invalid(".".join(place[1:]) or place[0], first["input"], _said(first, accepted)))
+
+
+def _said(error: Any, accepted: dict[str, str]) -> str:
+    message = str(error["msg"]).replace("Input should be ", "").replace("Input should ", "such as to ")
+    return accepted.get(error["type"], message)
+
+
+async def _not_found(_: Request, error: Any) -> Response:
+    status = error.status_code if error.status_code in TITLES else 400
+    return _answer(Problem(status, str(error.detail)), dict(error.headers or {}))
+
+
+HANDLERS: dict[type[Exception], Any] = {
+    Problem: _refused, StorageError: _unreadable, RequestValidationError: _not_valid, HTTPException: _not_found,
+}  # fmt: skip
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The interface as OpenAPI has it."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        parts = found.setdefault("components", {})
+        parts.setdefault("schemas", {})["Wrong"] = models.Wrong.model_json_schema()
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+        for unused in ("HTTPValidationError", "ValidationError"):
+            parts["schemas"].pop(unused, None)
+        app.openapi_schema = found
+    return app.openapi_schema

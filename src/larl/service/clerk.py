@@ -1,0 +1,263 @@
+"""What is done for each kind of command: the rows that it appends, of which one has the answer."""
+
+import math
+from typing import Any, NamedTuple
+
+from larl import __version__
+from larl._check import InvalidValue
+from larl.agent import Decision
+from larl.service.database import journal
+from larl.service.journal import Row, Turn, text
+from larl.service.problems import invalid, missing
+from larl.service.studies import Resting, Seat, Studies, Study, info
+from larl.service.terms import Terms
+from larl.service.troubles import Troubles
+from larl.service.watch import Watch
+
+
+class Command(NamedTuple):
+    """Something to be done: of which kind, for which study, by which key, and with which words."""
+
+    kind: str
+    study: str
+    key: str
+    words: dict[str, Any]
+    unit: str = ""
+
+    @property
+    def row(self) -> str:
+        """The kind of row that has its answer: decisions that a host made are decisions."""
+        return "decision" if self.kind == "ingest" else self.kind
+
+
+class Clerk:
+    """Knows how every kind of command is done."""
+
+    def __init__(self, studies: Studies, watch: Watch, troubles: Troubles) -> None:
+        self._studies, self._watch, self._troubles = studies, watch, troubles
+        self._does = {
+            "study": self.make, "policy": self.change, "closed": self.close, "unit": self.register,
+            "decision": self.decide, "ingest": self.ingest, "reward": self.reward, "delivered": self.delivered,
+            "resolved": self.resolve,
+        }  # fmt: skip
+
+    def do(self, turn: Turn, command: Command, at: str) -> Row:
+        """Do a command; returns the row with its answer. Raises Problem or InvalidValue, before anything is changed."""
+        return self._does[command.kind](turn, command, at)
+
+    def make(self, turn: Turn, command: Command, at: str) -> Row:
+        terms = Terms.of(command.words | {"study": command.study})
+        self._studies.add(
+            Row(0, command.study, "study", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
+        )
+        shown = info(self._studies.get(command.study)) | {"made": at, "terms": terms.to_dict()}
+        return turn.append(command.study, "study", at, text(command.words), text(shown), number=1, key=command.key)
+
+    def change(self, turn: Turn, command: Command, at: str) -> Row:
+        study, words = self._studies.open(command.study), command.words
+        if words["replaces"] != study.terms.version:
+            raise invalid("replaces", words["replaces"], f"{study.terms.version}, the version in force")
+        terms = study.terms.changed(words["policy"], words.get("floor"))
+        self._studies.add(
+            Row(0, command.study, "policy", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
+        )
+        answer = {"study": command.study, "policy_version": terms.version, "at": at, "terms": terms.to_dict()}
+        return turn.append(
+            command.study, "policy", at, text(words), text(answer), number=terms.version, key=command.key
+        )  # fmt: skip
+
+    def close(self, turn: Turn, command: Command, at: str) -> Row:
+        study = self._studies.open(command.study)
+        row = turn.append(
+            command.study, "closed", at, text(command.words), text({"study": command.study, "closed": at}),
+            key=command.key,
+        )  # fmt: skip
+        study.read(row)
+        return row
+
+    def register(self, turn: Turn, command: Command, at: str) -> Row:
+        study = self._studies.open(command.study)
+        number = 1 + max((row.number or 0 for row in self._entered(turn, command.study)), default=-1)
+        answer = {"study": command.study, "unit": command.unit, "number": number, "at": at}
+        row = turn.append(
+            command.study, "unit", at, text(command.words), text(answer),
+            unit=command.unit, number=number, key=command.key,
+        )  # fmt: skip
+        self._studies.enter(command.study, Seat(command.unit, number))
+        if study.mind is not None:
+            study.mind.learn(row)
+        return row
+
+    def _entered(self, turn: Turn, study: str) -> list[Row]:
+        """The last unit that entered, in the database and in this turn."""
+        last = turn.select(journal.c.study == study, journal.c.kind == "unit", limit=1, newest=True)
+        return last + [row for row in turn.rows if row.kind == "unit" and row.study == study]
+
+    def _seat(self, turn: Turn, study: Study, unit: str, at: str) -> Seat:
+        """A unit's seat; a new unit is registered, if the study's terms let it be."""
+        name = study.terms.study
+        seat = self._studies.seat(turn, name, unit)
+        if seat is None:
+            if study.terms.registration == "explicit":
+                raise missing("unit", unit)
+            self.register(turn, Command("unit", name, unit, {"unit": unit}, unit), at)
+            seat = self._studies.seat(turn, name, unit)
+        assert seat is not None
+        return seat
+
+    def decide(self, turn: Turn, command: Command, at: str) -> Row:
+        study, words = self._studies.open(command.study), command.words
+        available, context = words.get("available"), words.get("context")
+        study.terms.check(available, context)
+        seat = self._seat(turn, study, command.unit, at)
+        self._default(turn, study, seat, at)
+        if available is not None and not available:
+            name, none = study.terms.decision_id(seat.number, seat.steps), dict.fromkeys(study.terms.arms, 0.0)
+            found = Decision(name, seat.steps, None, none, None, None, explored=False)
+            self._play(turn, study, seat, None, context, at)
+            return self._decided(turn, command, study, seat, found, "unavailable", at)
+        try:
+            mind = self._studies.mind(turn, study, seat)
+            found = self._watch.run(lambda: _sound(mind.decide(seat.unit, available, context)))
+            self._studies.worked(study, seat.unit)
+        except Resting:
+            return self._fall_back(turn, command, study, seat, at)
+        except Exception as error:
+            self._failed(turn, study, seat, error, "a decision was made by the fixed probabilities", at)
+            return self._fall_back(turn, command, study, seat, at)
+        return self._decided(turn, command, study, seat, found, "policy", at)
+
+    def _fall_back(self, turn: Turn, command: Command, study: Study, seat: Seat, at: str) -> Row:
+        """A decision by the fixed probabilities."""
+        arm, odds = study.terms.fall_back(seat.number, seat.steps, command.words.get("available"))
+        name = study.terms.decision_id(seat.number, seat.steps)
+        found = Decision(name, seat.steps, arm, odds, None, None, explored=False)
+        return self._decided(turn, command, study, seat, found, "fallback", at)
+
+    def _decided(
+        self, turn: Turn, command: Command, study: Study, seat: Seat, found: Decision, source: str, at: str
+    ) -> Row:
+        answer = {
+            "id": found.id, "study": command.study, "unit": command.unit, "t": seat.steps, "arm": found.arm,
+            "probabilities": found.probabilities, "expected": found.expected, "width": found.width,
+            "explored": found.explored, "fallback": source == "fallback", "source": source,
+            "policy_version": study.terms.version, "larl": __version__, "at": at,
+        }  # fmt: skip
+        row = turn.append(
+            command.study, "decision", at, text(command.words), text(answer),
+            unit=command.unit, ref=found.id, number=seat.steps, key=command.key,
+        )  # fmt: skip
+        seat.read(row)
+        return row
+
+    def ingest(self, turn: Turn, command: Command, at: str) -> Row:
+        study, words = self._studies.open(command.study), command.words
+        study.terms.check([words["arm"]], words.get("context"))
+        odds = words.get("probabilities") or {}
+        if odds and (set(odds) != set(study.terms.arms) or abs(sum(odds.values()) - 1.0) > 1e-6):
+            raise invalid("probabilities", odds, "one for every arm, which add up to 1; or none, if they are not known")
+        seat = self._seat(turn, study, command.unit, at)
+        self._default(turn, study, seat, at)
+        name = study.terms.decision_id(seat.number, seat.steps)
+        self._play(turn, study, seat, words["arm"], words.get("context"), at)
+        found = Decision(name, seat.steps, words["arm"], odds, None, None, explored=False)
+        return self._decided(turn, command, study, seat, found, "host", at)
+
+    def _play(
+        self, turn: Turn, study: Study, seat: Seat, arm: str | None, context: list[float] | None, at: str
+    ) -> None:  # fmt: skip
+        """Let the mind know of a step that it did not decide."""
+        try:
+            mind = self._studies.mind(turn, study, seat)
+            self._watch.run(lambda: mind.played(seat.unit, arm, context))
+        except Exception as error:
+            self._failed(turn, study, seat, error, "the step was stored, and is learnt from once the policy works", at)
+
+    def _default(self, turn: Turn, study: Study, seat: Seat, at: str) -> None:
+        """Before a reward can be learnt no more, what counts where none came."""
+        terms = study.terms
+        for t in [t for t in seat.pending if t <= seat.steps - terms.patience]:
+            name = seat.pending[t]
+            words = {"decision": name, "value": terms.default_reward, "arm": None}
+            taken = self._learn(turn, study, seat, words, at)
+            answer = text({"decision": name, "value": terms.default_reward, "taken": taken, "at": at})
+            row = turn.append(terms.study, "default", at, text(words), answer, unit=seat.unit, ref=name, number=t)
+            seat.read(row)
+
+    def reward(self, turn: Turn, command: Command, at: str) -> Row:
+        study, seat, t = self._about(turn, command)
+        words = command.words
+        if words["arm"] is not None and words["arm"] not in study.terms.arms:
+            raise invalid("arm", words["arm"], f"one of {', '.join(study.terms.arms)}")
+        taken = self._learn(turn, study, seat, words, at)
+        answer = {"decision": words["decision"], "value": words["value"], "arm": words["arm"], "taken": taken, "at": at}
+        row = turn.append(
+            command.study, "reward", at, text(words), text(answer),
+            unit=seat.unit, ref=words["decision"], number=t, key=command.key,
+        )  # fmt: skip
+        seat.read(row)
+        return row
+
+    def _learn(self, turn: Turn, study: Study, seat: Seat, words: dict[str, Any], at: str) -> str:
+        """Let the mind learn what came of a decision; how it was taken."""
+        done = "the reward was stored, and is learnt from once the policy works"
+        try:
+            mind = self._studies.mind(turn, study, seat)
+        except Exception as error:
+            self._failed(turn, study, seat, error, done, at)
+            return "stored"
+        try:
+            return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
+        except InvalidValue:  # a reward for a step without an arm
+            raise
+        except Exception as error:
+            self._failed(turn, study, seat, error, done, at)
+            return "stored"
+
+    def delivered(self, turn: Turn, command: Command, at: str) -> Row:
+        _, seat, t = self._about(turn, command)
+        words = command.words
+        answer = {"decision": words["decision"], "delivered": words["delivered"], "at": at}
+        return turn.append(
+            command.study, "delivered", at, text(words), text(answer),
+            unit=seat.unit, ref=words["decision"], number=t, key=command.key,
+        )  # fmt: skip
+
+    def _about(self, turn: Turn, command: Command) -> tuple[Study, Seat, int]:
+        """Study, unit and step of the decision that a command is about."""
+        study = self._studies.open(command.study)
+        name = command.words["decision"]
+        seat = self._studies.seat(turn, command.study, command.unit) if command.unit else None
+        if seat is None:
+            raise missing("decision", name)
+        return study, seat, int(name.rsplit("-", 2)[1])
+
+    def resolve(self, turn: Turn, command: Command, at: str) -> Row:
+        number = command.words["issue"]
+        where = (journal.c.seq == number, journal.c.study == command.study, journal.c.kind == "issue")
+        found = turn.select(*where)
+        if not found:
+            raise missing("issue", str(number))
+        answer = {"issue": number, "resolved": at, "note": command.words["note"]}
+        row = turn.append(
+            command.study, "resolved", at, text(command.words), text(answer), number=number, key=command.key,
+            unit=found[0].unit, ref=found[0].said["code"],
+        )  # fmt: skip
+        self._troubles.follow(row)
+        return row
+
+    def _failed(self, turn: Turn, study: Study, seat: Seat, error: Exception, done: str, at: str) -> None:
+        """A policy failed: its mind is not trusted any more, and people are told."""
+        if isinstance(error, Resting):
+            return
+        self._studies.failed(study, seat.unit)
+        happened = f"the policy failed: {type(error).__name__}: {error}"[:500]
+        self._troubles.note(turn, study.terms.study, "red", "policy", seat.unit, happened, done, at)
+
+
+def _sound(found: Decision) -> Decision:
+    """A decision whose probabilities are some."""
+    odds = found.probabilities.values()
+    if not all(0.0 <= chance <= 1.0 + 1e-9 for chance in odds) or not math.isclose(sum(odds), 1.0, abs_tol=1e-6):
+        raise ArithmeticError("the probabilities of the arms are none")
+    return found

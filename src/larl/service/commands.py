@@ -1,0 +1,92 @@
+"""The service's part of the command line."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from larl._check import InvalidValue
+
+Storage = Annotated[str, typer.Option(help="sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE.")]
+NEEDS = 'the extra "serve": pip install "larl[serve]"'
+
+
+def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+    """Add these commands to the command line; `guarded` turns errors into messages."""
+    token = typer.Typer(help="Who may use a service: make, list and end tokens.", no_args_is_help=True)
+    app.add_typer(token, name="token")
+    app.command()(guarded(serve))
+    token.command()(guarded(create))
+    token.command("list")(guarded(show))
+    token.command()(guarded(revoke))
+
+
+def installed() -> None:
+    """Refuse where the service's libraries are not installed."""
+    try:
+        import fastapi  # noqa: F401
+        import sqlalchemy  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise InvalidValue("larl", "extra", error.name, NEEDS) from error
+
+
+def serve(
+    storage: Storage = "sqlite:///study.db",
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8080,
+    auth: Annotated[bool, typer.Option(help="Ask for tokens; without, on this machine only.")] = True,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that a policy may take.")] = 2.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="Requests a second that one token may make.")] = 500.0,
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes for what policies have learnt.")] = 512,
+    tls: Annotated[
+        bool, typer.Option("--behind-tls", help="The page is reached by https: mark its cookie so.")
+    ] = False,
+    alert_url: Annotated[str | None, typer.Option(help="Send issues to this address.")] = None,
+    alert_command: Annotated[str | None, typer.Option(help="Run this for each issue, which it gets as JSON.")] = None,
+) -> None:
+    """Serve decisions over HTTP, with a page on the same address."""
+    installed()
+    from larl.service.door import Settings
+    from larl.service.server import serve
+
+    settings = Settings(
+        auth=auth, seconds=timeout, memory=memory * 2**20, rate=rate, secure=tls, alert_url=alert_url,
+        alert_command=alert_command,
+    )  # fmt: skip
+    serve(storage, host, port, settings)
+
+
+def create(
+    storage: Storage = "sqlite:///study.db",
+    study: Annotated[str, typer.Option(help="Study that the token is for; * for all.")] = "*",
+    role: Annotated[str, typer.Option(help="host, analyst or admin.")] = "host",
+) -> None:
+    """Make a token. It is shown once; only a hash of it is kept."""
+    installed()
+    from larl.service.access import Access
+    from larl.service.database import Database
+
+    print(Access(Database(storage, create=True)).create(study, role))
+
+
+def show(storage: Storage = "sqlite:///study.db") -> None:
+    """List tokens, without their secrets."""
+    installed()
+    from larl.service.access import Access
+    from larl.service.database import Database
+
+    for each in Access(Database(storage)).list():
+        ended = f"revoked {each['revoked']}" if each["revoked"] else "in force"
+        print(f"{each['id']}  {each['role']:8}  {each['study']:20}  made {each['made']}  {ended}")
+
+
+def revoke(
+    name: Annotated[str, typer.Argument(help="The token's id.")], storage: Storage = "sqlite:///study.db"
+) -> None:  # fmt: skip
+    """End a token, and what was opened with it. It works for two seconds more at most."""
+    installed()
+    from larl.service.access import Access
+    from larl.service.database import Database
+
+    Access(Database(storage)).revoke(name)

@@ -1,0 +1,125 @@
+"""Where commands arrive: some of them are done in one turn, and answered once what they say is on the disk.
+
+A command that is repeated, with the same key and the same words, gets the answer that it got.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+from larl._check import InvalidValue
+from larl.service.clerk import Clerk, Command
+from larl.service.clock import now, seconds_between
+from larl.service.database import StorageError, journal
+from larl.service.journal import Journal, Lock, Turn, text
+from larl.service.problems import Problem, invalid, of_value
+from larl.service.studies import Studies
+from larl.service.troubles import Troubles
+from larl.service.watch import Watch
+
+LOG = logging.getLogger("larl.service")
+ROOM = 512 * 2**20  # bytes for minds
+SECONDS = 2.0  # a policy may take
+CLOCK = 1.0  # seconds that a clock may go back unnoticed
+ABOUT_ONE = ("reward", "delivered")  # commands about a decision
+EXCLUSIVE = ("study", "policy", "closed", "unit")  # commands that change what all of a study share
+
+Reply = bytes | Problem
+
+
+class Desk:
+    """Takes commands, gives answers."""
+
+    def __init__(
+        self, book: Journal, *, seconds: float = SECONDS, room: int = ROOM, alert: Callable[[Any], None] = print
+    ) -> None:  # fmt: skip
+        self._book, self._alert = book, alert
+        self._watch, self._troubles = Watch(seconds), Troubles(book)
+        self._studies = Studies(self._watch, room)
+        self._clerk = Clerk(self._studies, self._watch, self._troubles)
+        self._latest = "".join(row.at for row in book.select(limit=1, newest=True))
+
+    def close(self) -> None:
+        """Keep snapshots of everything."""
+        with self._book.turn() as turn:
+            self._studies.snapshots(turn, self._studies.everything(), every=1)
+        self._watch.close()
+
+    def do(self, commands: Sequence[Command]) -> list[Reply]:
+        """Do all of these in one turn; their answers, once what they say is on the disk."""
+        turn = None
+        try:
+            commands = self._addressed(commands)
+            with self._book.turn(self._locks(commands)) as turn:
+                turn.look([(command.study, command.row, command.key) for command in commands])
+                self._studies.refresh(turn, {command.study for command in commands})
+                replies = [self._one(turn, command) for command in commands]
+                turn.write()
+                self._studies.settle(turn.rows)
+                self._studies.snapshots(turn, {(row.study, row.unit or "") for row in turn.rows})
+        except BaseException:
+            if turn is not None:
+                self._studies.forget_all(turn.rows)
+                self._troubles.take_back(turn.rows)
+            raise
+        for issue in self._troubles.fresh:
+            self._alert(issue)
+        self._troubles.fresh.clear()
+        return replies
+
+    def _addressed(self, commands: Sequence[Command]) -> list[Command]:
+        """Commands about a decision know the unit that it is of."""
+        wanted = [command.words["decision"] for command in commands if command.kind in ABOUT_ONE]
+        where = (journal.c.ref.in_(wanted), journal.c.kind == "decision")
+        units = {row.ref: row.unit or "" for row in self._book.select(*where)} if wanted else {}
+        return [
+            command._replace(unit=units.get(command.words["decision"], "")) if command.kind in ABOUT_ONE else command
+            for command in commands
+        ]
+
+    def _locks(self, commands: Sequence[Command]) -> list[Lock]:
+        locks = []
+        for study, kind, unit in {(command.study, command.kind, command.unit) for command in commands}:
+            known = self._studies.known(study)
+            alone = kind in EXCLUSIVE or known is None or known.terms.pooled or not self._studies.seated(study, unit)
+            locks.append(Lock(study, shared=not alone))
+            if unit:
+                locks.append(Lock(study, unit))
+        return locks
+
+    def _one(self, turn: Turn, command: Command) -> Reply:
+        """Do one command. If it is refused, or fails, none of its rows stays."""
+        first, reply = len(turn.rows), Problem(500, "the service failed to do this; nothing was changed")
+        try:
+            found = turn.find(command.study, command.row, command.key)
+            if found is None:
+                return self._clerk.do(turn, command, self._time(turn, command.study)).answer.encode()
+            if found.request == text(command.words):
+                return found.answer.encode()
+            reply = invalid("key", command.key, "a new one: this one belongs to a request with another payload")
+        except Problem as problem:
+            reply = problem
+        except InvalidValue as error:
+            reply = of_value(error)
+        except (StorageError, DBAPIError):
+            raise
+        except Exception:
+            LOG.exception("a command of kind %s failed", command.kind)
+        if len(turn.rows) > first:
+            self._studies.forget_all(turn.rows[first:])
+            self._troubles.take_back(turn.rows[first:])
+            turn.take_back(first)
+        return reply
+
+    def _time(self, turn: Turn, study: str) -> str:
+        """The time now; a clock that went back is noted."""
+        time = now()
+        if time < self._latest and seconds_between(time, self._latest) > CLOCK and self._studies.known(study):
+            back = seconds_between(time, self._latest)
+            happened = f"the clock of the service went back by {back:.0f} s"
+            done = "decisions went on; their order is that of the journal's numbers, not of the times"
+            self._troubles.note(turn, study, "yellow", "clock", "", happened, done, time)
+        self._latest = time
+        return time

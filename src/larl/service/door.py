@@ -1,0 +1,115 @@
+"""What every route asks first: who is it, may they, and is the address one of ours."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request, Response
+
+from larl.service import models
+from larl.service.access import ANYBODY, Access, Holder
+from larl.service.clerk import Command
+from larl.service.desk import ROOM, SECONDS
+from larl.service.journal import Journal
+from larl.service.problems import TITLES, Problem
+from larl.service.views import MOST, Views
+from larl.service.writer import Writer
+
+LARGEST = 64 * 1024  # bytes of a body
+COOKIE = "larl_session"
+
+
+@dataclass
+class Settings:
+    """How a service runs."""
+
+    auth: bool = True
+    seconds: float = SECONDS  # that a policy may take
+    memory: int = ROOM  # bytes for what policies have learnt
+    rate: float = 500.0  # requests a second that a token may make
+    largest: int = LARGEST
+    alert_url: str | None = None
+    alert_command: str | None = None
+    secure: bool = False  # the page is behind TLS: its cookie goes nowhere else
+
+
+@dataclass
+class Rate:
+    """A bucket for each token: it fills at `rate` a second, holds twice that, and each request takes one."""
+
+    rate: float
+    left: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def take(self, name: str) -> None:
+        """Let a request pass, or raise Problem."""
+        now = time.monotonic()
+        before, amount = self.left.get(name, (now, 2.0 * self.rate))
+        amount = min(amount + self.rate * (now - before), 2.0 * self.rate)
+        if amount < 1.0:
+            raise Problem(429, f"a token may make {self.rate:g} requests a second", accepted="a request a little later")
+        self.left[name] = now, amount - 1.0
+
+
+@dataclass
+class Service:
+    """All that routes need."""
+
+    settings: Settings
+    book: Journal
+    access: Access
+    views: Views
+    rate: Rate
+    writer: Writer | None = None  # while it runs
+
+    async def do(self, kind: str, study: str, key: str, words: dict[str, Any], unit: str = "") -> Response:
+        """Pass a command on, and answer what it is answered."""
+        assert self.writer is not None
+        answer = await self.writer.do(Command(kind, study, key, words, unit))
+        return Response(answer, media_type="application/json")
+
+
+def service(request: Request) -> Service:
+    """The service that a request came to."""
+    found: Service = request.app.state.service
+    return found
+
+
+async def who(request: Request) -> Holder:
+    """Who asks: the holder of a token, or somebody at the page."""
+    here = service(request)
+    if not here.settings.auth:
+        return ANYBODY
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    holder = here.access.holder(token.strip()) if kind.lower() == "bearer" else None
+    if holder is None and not kind and COOKIE in request.cookies:
+        if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
+            raise Problem(403, "a session may change something only from the page itself")
+        holder = here.access.visitor(request.cookies[COOKIE])
+    if holder is None:
+        raise Problem(401, "send a token of this service: Authorization: Bearer larl_…")
+    here.rate.take(holder.id)
+    return holder
+
+
+def need(holder: Holder, what: str, study: str) -> None:
+    """Refuse who may not."""
+    if not holder.may(what, study):
+        raise Problem(403, f"this token may not {what} there", field="role", value=holder.role)
+
+
+def refusals(*more: int) -> dict[int | str, dict[str, Any]]:
+    """How requests are refused, for the description of the interface."""
+    schema = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Wrong"}}}
+    usual = (400, 401, 403, 413, 422, 429, 500, 503)
+    return {code: {"description": TITLES[code], "content": schema} for code in sorted({*usual, *more})}
+
+
+Here = Annotated[Service, Depends(service)]
+Who = Annotated[Holder, Depends(who)]
+StudyName = Annotated[models.Name, Path()]
+UnitName = Annotated[models.Unit, Path()]
+DecisionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}\.[0-9]{1,18}-[0-9]{1,18}-[0-9a-f]{16}$")]
+IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
+After = Annotated[int, Query(ge=0, lt=2**62, description="The cursor: `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MOST)]
+OfUnit = Annotated[models.Unit | None, Query()]

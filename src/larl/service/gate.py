@@ -1,0 +1,76 @@
+"""What every request passes on its way in and out: a limit on its body, headers that browsers heed, one line of log."""
+
+import logging
+import time
+import uuid
+from typing import Any
+
+from larl.service.problems import Problem
+
+LOG = logging.getLogger("larl.service.requests")
+PAGE_RULES = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+HEADERS = [
+    (b"content-security-policy", (PAGE_RULES + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'").encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+
+
+class Gate:
+    """An ASGI application around another."""
+
+    def __init__(self, app: Any, largest: int) -> None:
+        self.app, self.largest = app, largest
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status, name = time.perf_counter(), 500, uuid.uuid4().hex[:16]
+
+        async def headed(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], *HEADERS, (b"x-request-id", name.encode())]}
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, headed)
+        except Exception:
+            LOG.exception("request %s failed", name)
+            await _refuse(Problem(500, f"the service failed; its log knows of {name}"), headed)
+        finally:
+            route = getattr(scope.get("route"), "path", "-")  # never the path itself: there may be a unit in it
+            took = 1e3 * (time.perf_counter() - began)
+            LOG.info("%s %s %s %d %.1f ms", name, scope["method"], route, status, took)
+
+    async def _pass(self, scope: Any, receive: Any, send: Any) -> None:
+        """Read the body, as long as it is not too large, and hand the request on."""
+        parts, more = [], True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+            if sum(map(len, parts)) > self.largest:
+                accepted = f"{self.largest} bytes or fewer"
+                await _refuse(Problem(413, f"a body may have {accepted}", field="body", accepted=accepted), send)
+                return
+        body: list[Any] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+        async def given() -> Any:
+            return body.pop() if body else await receive()
+
+        await self.app(scope, given, send)
+
+
+async def _refuse(problem: Problem, send: Any) -> None:
+    headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": problem.body()})

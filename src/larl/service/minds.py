@@ -1,0 +1,84 @@
+"""What a policy has learnt, as a fold over the journal: an agent for each unit, or one cohort for a study."""
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from larl import __version__
+from larl._compile import source_digest
+from larl.agent import Agent, Decision
+from larl.agent._file import arrays_of
+from larl.cohort import Cohort
+from larl.service.journal import Row
+from larl.service.terms import Terms
+
+MADE_BY = f"{__version__}-{source_digest()}"  # a snapshot by other code is not used
+COPIES = 4  # of a State that an agent keeps, at most
+
+
+class Mind:
+    """An agent or a cohort, and how far it has followed the journal."""
+
+    def __init__(self, terms: Terms, number: int, held: Agent | Cohort | None = None) -> None:
+        self.terms, self.number = terms, number
+        self.held: Any = held or terms.mind(number)
+        self.fresh = 0  # rows since its last snapshot
+
+    @classmethod
+    def follow(cls, terms: Terms, number: int, snapshot: bytes | None, rows: Iterable[Row]) -> "Mind":
+        """The mind of a snapshot, or a new one, after these rows."""
+        held = None
+        if snapshot is not None:
+            kind = Cohort if terms.pooled else Agent
+            held = kind.unpack(json.loads(zlib.decompress(snapshot)))
+        mind = cls(terms, number, held)
+        for row in rows:
+            mind.learn(row)
+        return mind
+
+    def snapshot(self) -> bytes:
+        """All of it, as bytes."""
+        self.fresh = 0
+        return zlib.compress(json.dumps(self.held.pack()).encode(), 1)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        if self.terms.pooled:
+            return 0  # one a study: it stays
+        state = sum(int(array.nbytes) for array in arrays_of(self.held.state).values())
+        return COPIES * state + 48 * self.terms.patience
+
+    def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:
+        """Decide for a unit; the id of the decision is the study's."""
+        self.fresh += 1
+        context = context if self.terms.width else None
+        found: Decision = self.held.decide(*self._who(unit), available, context)
+        return found._replace(id=f"{self._prefix}{found.id}")
+
+    def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
+        """Somebody else has chosen."""
+        self.fresh += 1
+        self.held.played(*self._who(unit), arm, context if self.terms.width else None)
+
+    def observe(self, decision: str, value: float | None, arm: str | None) -> str:
+        """Learn what came of a decision; returns how that was taken."""
+        self.fresh += 1
+        return str(self.held.observe(decision.removeprefix(self._prefix), value, arm=arm))
+
+    def learn(self, row: Row) -> None:
+        """Follow one more row."""
+        if row.kind == "unit" and self.terms.pooled:
+            self.held.enter(row.unit)
+        elif row.kind == "decision":
+            self.played(row.unit or "", row.said["arm"], row.asked.get("context"))
+        elif row.kind in ("reward", "default"):
+            self.observe(row.ref or "", row.asked["value"], row.asked.get("arm"))
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.terms.study}." if self.terms.pooled else f"{self.terms.study}.{self.number}-"
+
+    def _who(self, unit: str | None) -> tuple[str, ...]:
+        return (unit or "",) if self.terms.pooled else ()

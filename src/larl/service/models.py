@@ -1,0 +1,277 @@
+"""What the service is sent and what it answers, as types."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["sleep"])]
+Unit = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$", description="A pseudonym.", examples=["unit-17"])]
+Key = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_.:-]{1,128}$", examples=["unit-17-2026-11-16-morning"],
+        description="By which a request is known again: the same key and payload get the same answer.",
+    ),
+]  # fmt: skip
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
+Chance = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
+Words = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+
+
+class Asked(BaseModel):
+    """A body: no field that is not known, no type that is not meant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def words(self, **more: Any) -> dict[str, Any]:
+        """All but the key."""
+        return self.model_dump(mode="json", exclude={"key"}) | more
+
+
+class NewStudy(Asked):
+    """A study to be made."""
+
+    study: Name
+    arms: Annotated[list[Arm], Field(min_length=2, max_length=1000)]
+    policy: Annotated[dict[str, Any], Field(examples=[{"policy": "LARL", "s": 5}], description="A policy's spec.")]
+    seed: Annotated[int, Field(ge=0, lt=2**62)] | None = None
+    floor: Chance = Field(0.0, description="The least probability of an available arm.")
+    patience: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        50, description="A reward is learnt until its unit has made so many decisions, its own included."
+    )
+    pooling: Literal["none", "full", "partial"] = "none"
+    horizon: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    default_reward: Number | None = Field(None, description="Counts where no reward came; null: it is missing.")
+    fallback: dict[Arm, Chance] | None = Field(
+        None, description="Probability of each arm where the policy fails; all alike unless given."
+    )
+    registration: Literal["first_decision", "explicit"] = "first_decision"
+
+
+class NewPolicy(Asked):
+    """Another policy for a study, from now on."""
+
+    key: Key
+    policy: dict[str, Any]
+    replaces: Annotated[int, Field(ge=1, le=10**6)] = Field(description="The version in force.")
+    reason: Words
+    floor: Chance | None = None
+
+
+class Closing(Asked):
+    """The end of a study."""
+
+    reason: Words = ""
+
+
+class NewUnit(Asked):
+    """A unit to be registered."""
+
+    unit: Unit
+
+
+class Moment(Asked):
+    """A moment at which an arm is wanted."""
+
+    unit: Unit
+    key: Key
+    available: Annotated[list[Arm], Field(max_length=1000)] | None = Field(
+        None, description="The arms that can be chosen; all unless given; none: [], with a reason."
+    )
+    reason: Words | None = Field(None, description="Why not all arms are available.")
+    context: Annotated[list[Number], Field(max_length=1000)] | None = None
+
+
+class Made(Asked):
+    """A decision that the host made itself."""
+
+    unit: Unit
+    key: Key
+    arm: Arm
+    made: Annotated[AwareDatetime, Field(strict=False)] = Field(description="When; it must say how far it is from UTC.")
+    probabilities: dict[Arm, Chance] | None = Field(None, description="Of all arms, if they are known.")
+    context: Annotated[list[Number], Field(max_length=1000)] | None = None
+    reason: Words | None = None
+
+
+class Outcome(Asked):
+    """What came of a decision."""
+
+    key: Key
+    value: Number | None = Field(description="null: this moment passed without a reward.")
+    arm: Arm | None = Field(None, description="What was done in fact, if not what was decided.")
+
+
+class Delivery(Asked):
+    """Whether what was decided reached the unit."""
+
+    key: Key
+    delivered: bool = True
+
+
+class Resolution(Asked):
+    """An issue that is dealt with."""
+
+    note: Words
+
+
+class Said(BaseModel):
+    """An answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StudyInfo(Said):
+    """A study."""
+
+    study: str
+    arms: list[str]
+    policy: dict[str, Any]
+    policy_version: int
+    seed: int
+    floor: float
+    patience: int
+    pooling: str
+    horizon: int | None
+    default_reward: float | None
+    fallback: dict[str, float]
+    registration: str
+    closed: str | None
+    versions: list[dict[str, Any]]
+
+
+class StudyMade(StudyInfo):
+    """A study, and when it was made."""
+
+    made: str
+    terms: dict[str, Any]
+
+
+class PolicyChanged(Said):
+    """Which version of the policy is in force from when on."""
+
+    study: str
+    policy_version: int
+    at: str
+    terms: dict[str, Any]
+
+
+class Closed(Said):
+    """When a study was closed."""
+
+    study: str
+    closed: str
+
+
+class UnitInfo(Said):
+    """A unit."""
+
+    study: str
+    unit: str
+    number: int
+    at: str
+
+
+class DecisionMade(Said):
+    """A decision."""
+
+    id: str
+    study: str
+    unit: str
+    t: int
+    arm: str | None
+    probabilities: dict[str, float]
+    expected: float | None
+    width: float | None
+    explored: bool
+    fallback: bool
+    source: Literal["policy", "fallback", "host", "unavailable"]
+    policy_version: int
+    larl: str
+    at: str
+
+
+class RewardTaken(Said):
+    """How a reward was taken."""
+
+    decision: str
+    value: float | None
+    arm: str | None
+    taken: Literal["learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"]
+    at: str
+
+
+class Delivered(Said):
+    """That it is known whether a decision was delivered."""
+
+    decision: str
+    delivered: bool
+    at: str
+
+
+class Resolved(Said):
+    """That an issue is resolved."""
+
+    issue: int
+    resolved: str
+    note: str
+
+
+class Issue(Said):
+    """Something that went wrong."""
+
+    issue: int
+    severity: Literal["red", "yellow", "green"]
+    code: str
+    unit: str | None
+    happened: str
+    done: str
+    at: str
+    resolved: str | None
+    note: str | None
+
+
+class DecisionState(DecisionMade):
+    """A decision, and what is known of it now."""
+
+    reason: str | None
+    state: Literal["pending", "observed", "corrected", "missing", "defaulted", "late", "unavailable"]
+    reward: float | None
+    played: str | None
+    delivered: bool | None
+
+
+class Reward(RewardTaken):
+    """A reward as it was sent, or as it was filled in."""
+
+    seq: int
+    unit: str
+    default: bool
+
+
+class Health(Said):
+    """How the service is."""
+
+    status: Literal["ok", "failing"]
+    larl: str
+
+
+class Wrong(BaseModel):
+    """Why a request is refused (application/problem+json)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    value: Any = None
+    accepted: str | None = None
+
+
+def page_of(kind: Any) -> Any:
+    """A page of a list, and where the next begins."""
+    fields = {"__annotations__": {"items": list[kind], "next": int | None}, "__module__": __name__}
+    return type(
+        f"{kind.__name__}s", (Said,), {**fields, "__doc__": "A page; `next` is the cursor of the one after it."}
+    )

@@ -1,0 +1,77 @@
+"""Routes that only read."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from larl import __version__
+from larl.service import models
+from larl.service.door import After, DecisionId, Here, Limit, OfUnit, StudyName, UnitName, Who, need, refusals
+
+router = APIRouter(prefix="/v1", responses=refusals(404))
+
+
+@router.get("/health", response_model=models.Health, tags=["service"])
+def health(here: Here) -> Any:
+    """Whether the service can read its storage. No token is needed."""
+    here.book.select(limit=1)
+    return {"status": "ok", "larl": __version__}
+
+
+@router.get("/studies", response_model=list[models.StudyInfo], tags=["studies"])
+def studies(here: Here, holder: Who) -> Any:
+    """The studies that the token may read."""
+    return [study for study in here.views.studies() if holder.may("read", study["study"])]
+
+
+@router.get("/studies/{study}", response_model=models.StudyInfo, tags=["studies"])
+def study(study: StudyName, here: Here, holder: Who) -> Any:
+    """A study, and the policies that it had."""
+    need(holder, "read", study)
+    return here.views.study(study)
+
+
+@router.get("/studies/{study}/units", response_model=models.page_of(models.UnitInfo), tags=["units"])
+def units(study: StudyName, here: Here, holder: Who, after: After = 0, limit: Limit = 100) -> Any:
+    """The units of a study, as they entered."""
+    need(holder, "read", study)
+    return here.views.units(study, after, limit)
+
+
+@router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
+def unit(study: StudyName, unit: UnitName, here: Here, holder: Who) -> Any:
+    """A unit."""
+    need(holder, "read", study)
+    return here.views.unit(study, unit)
+
+
+@router.get("/studies/{study}/decisions", response_model=models.page_of(models.DecisionState), tags=["decisions"])
+def decisions(
+    study: StudyName, here: Here, holder: Who, unit: OfUnit = None, after: After = 0, limit: Limit = 100
+) -> Any:  # fmt: skip
+    """Decisions, and what became of them."""
+    need(holder, "read", study)
+    return here.views.decisions(study, unit, after, limit)
+
+
+@router.get("/decisions/{decision}", response_model=models.DecisionState, tags=["decisions"])
+def decision(decision: DecisionId, here: Here, holder: Who) -> Any:
+    """A decision, and what became of it."""
+    need(holder, "read", decision.partition(".")[0])
+    return here.views.decision(decision)
+
+
+@router.get("/studies/{study}/rewards", response_model=models.page_of(models.Reward), tags=["decisions"])
+def rewards(
+    study: StudyName, here: Here, holder: Who, unit: OfUnit = None, after: After = 0, limit: Limit = 100
+) -> Any:  # fmt: skip
+    """Rewards as they came, or as they were filled in."""
+    need(holder, "read", study)
+    return here.views.rewards(study, unit, after, limit)
+
+
+@router.get("/studies/{study}/issues", response_model=models.page_of(models.Issue), tags=["issues"])
+def issues(study: StudyName, here: Here, holder: Who, after: After = 0, limit: Limit = 100) -> Any:
+    """What went wrong, and what was done."""
+    need(holder, "read", study)
+    return here.views.issues(study, after, limit)

@@ -1,0 +1,119 @@
+"""On which terms a study runs: its arms, its policy, and what happens where there is no reward or no policy."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from larl._check import InvalidValue
+from larl._words import FALLBACK, stream_key, word_at
+from larl.agent import Agent
+from larl.agent._live import Streams
+from larl.cohort import Cohort
+from larl.policies import from_dict
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a study was made with; `version` counts its policies."""
+
+    study: str
+    arms: tuple[str, ...]
+    policy: Mapping[str, Any]
+    seed: int
+    floor: float = 0.0
+    patience: int = 50
+    pooling: str = "none"
+    horizon: int | None = None
+    default_reward: float | None = None  # what counts where none came within `patience`; None: it is missing
+    fallback: tuple[float, ...] = ()  # probability of each arm where the policy fails
+    registration: str = "first_decision"
+    version: int = 1
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Terms":
+        """What a study is asked to be made with, checked by making its first mind."""
+        arms = tuple(values["arms"])
+        given = values.get("fallback")
+        if given is not None and (set(given) != set(arms) or abs(sum(given.values()) - 1.0) > 1e-9):
+            raise InvalidValue("study", "fallback", given, "a probability for every arm, which add up to 1")
+        chances = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
+        seed = values.get("seed")
+        known = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
+        terms = cls(arms=arms, fallback=chances, seed=secrets.randbits(62) if seed is None else seed, **known)
+        terms.mind(0)
+        return terms
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "Terms":
+        """What `to_dict` wrote."""
+        return cls(**dict(values) | {"arms": tuple(values["arms"]), "fallback": tuple(values["fallback"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON types."""
+        return asdict(self) | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
+
+    def changed(self, policy: Mapping[str, Any], floor: float | None) -> "Terms":
+        """The same study with another policy."""
+        terms = replace(self, policy=policy, version=self.version + 1, floor=self.floor if floor is None else floor)
+        if terms.width != self.width:
+            raise InvalidValue(
+                "policy", "context", terms.width, f"{self.width}, as before: past contexts are learnt from"
+            )
+        terms.mind(0)
+        return terms
+
+    @property
+    def pooled(self) -> bool:
+        """Whether units learn together."""
+        return self.pooling != "none"
+
+    @cached_property
+    def spec(self) -> Any:
+        """The policy."""
+        return from_dict(dict(self.policy))
+
+    @cached_property
+    def width(self) -> int:
+        """How many numbers a context has."""
+        return int(getattr(self.spec, "context", 0))
+
+    def mind(self, number: int) -> Agent | Cohort:
+        """What decides for unit `number`, or for all, before it has seen anything."""
+        same: dict[str, Any] = {"floor": self.floor, "patience": self.patience, "horizon": self.horizon}
+        if self.pooled:
+            return Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)
+        return Agent(self.spec, self.arms, self.seed, trial=number, **same)
+
+    def check(self, available: Sequence[str] | None, context: Sequence[float] | None) -> None:
+        """Refuse arms that there are not, and contexts that the policy cannot read."""
+        for arm in available or ():
+            if arm not in self.arms:
+                raise InvalidValue("decision", "available", arm, f"some of {', '.join(self.arms)}")
+        if len(context or ()) != self.width:
+            accepted = f"{self.width} numbers" if self.width else "none: the policy of this study reads no context"
+            raise InvalidValue("decision", "context", context, accepted)
+
+    def decision_id(self, number: int, t: int) -> str:
+        """The name of step t of unit `number`."""
+        return f"{self.study}.{number}-{t}-{Streams.of(self.seed, number).name(t)}"
+
+    def fall_back(self, number: int, t: int, available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
+        """The arm of a step where the policy failed, and how likely each was."""
+        open_arms = set(self.arms if available is None else available)
+        shares = [share if arm in open_arms else 0.0 for arm, share in zip(self.arms, self.fallback, strict=True)]
+        if sum(shares) <= 0.0:
+            shares = [float(arm in open_arms) for arm in self.arms]
+        odds = [share / sum(shares) for share in shares]
+        word = int(word_at(np.uint64(stream_key(self.seed, number, FALLBACK)), t))
+        left = (word >> 11) * 2.0**-53
+        chosen = max(arm for arm, chance in enumerate(odds) if chance > 0.0)
+        for arm, chance in enumerate(odds):
+            if chance > 0.0 and left < chance:
+                chosen = arm
+                break
+            left -= chance
+        return self.arms[chosen], dict(zip(self.arms, odds, strict=True))
