@@ -210,3 +210,37 @@ def test_a_kalman_policy_predicts_through_what_is_missing() -> None:
     later = [agent.decide() for _ in range(4)][-1]
     assert first.expected is not None
     assert later.expected == pytest.approx(first.expected * 0.9**4, rel=1e-12)
+
+
+def test_an_agent_of_another_trial_is_the_engines() -> None:
+    result = larl.compare({"policy": larl.LARL(2)}, THREE_ARMS, horizon=STEPS, trials=4, seed=5)
+    agent = larl.Agent(larl.LARL(2), 3, seed=5, trial=3)
+    for arm, reward in zip(
+        *(np.asarray(values)[..., 3, :].ravel() for values in (result.arm, result.reward)), strict=True
+    ):
+        decision = agent.decide()
+        assert decision.arm == str(arm)
+        agent.observe(decision, float(reward))
+
+
+@pytest.mark.parametrize("policy", [larl.LARL(2, context=1), larl.ThompsonSampling()], ids=str)
+def test_what_somebody_else_played_is_learnt_as_what_was_decided(policy: Policy) -> None:
+    """An agent that decides, and one that is told all that the first did: the same State, ids and next decision."""
+    first, second = (larl.Agent(policy, ["a", "b"], seed=3, floor=0.1, patience=4) for _ in range(2))
+    shown: Any = {"context": [0.5]} if getattr(policy, "context", 0) else {}
+    for t in range(23):
+        available = None if t % 5 else []
+        decision = first.decide(available, **shown)
+        assert second.played(decision.arm, **shown) == decision.id
+        if t % 3:
+            for agent in (first, second):
+                agent.observe(decision.id, 0.1 * t if decision.arm else None)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(first.state), leaves(second.state), strict=True))
+    assert first.decide(**shown) == second.decide(**shown)
+
+
+def test_an_arm_that_there_is_not_was_not_played() -> None:
+    agent = larl.Agent(larl.UCB(), ["a", "b"])
+    with pytest.raises(larl.InvalidValue, match="one of a, b"):
+        agent.played("c")
+    assert agent.t == 0

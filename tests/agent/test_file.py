@@ -99,3 +99,10 @@ def test_a_file_of_the_first_schema_is_still_read() -> None:
         assert now.pop("expected") == pytest.approx(then.pop("expected"), rel=1e-12)
         assert now.pop("width") == pytest.approx(then.pop("width"), rel=1e-12)
         assert {key: now[key] for key in then} == then
+
+
+def test_a_file_of_another_trial_is_not_overwritten(tmp_path: Path) -> None:
+    path = larl.Agent(larl.UCB(), 2, trial=1).save(tmp_path / "agent.json")
+    assert larl.Agent.load(path).trial == 1
+    with pytest.raises(larl.InvalidValue, match="trial = 1"):
+        larl.Agent(larl.UCB(), 2).save(path)

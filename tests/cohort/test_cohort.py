@@ -1,5 +1,6 @@
 """A cohort is the engine's, unit by unit and bit for bit; without pooling its units are agents."""
 
+import json
 import math
 from typing import Any
 
@@ -130,3 +131,22 @@ def test_ids_are_unique_over_units_and_survive_as_words() -> None:
     assert len({decision.id for decision in decisions}) == 80
     assert cohort.observe(decisions[-2].id, 1.0) == "repaired"
     assert cohort.counts["repaired"] == 1
+
+
+@pytest.mark.parametrize("pooling", ["none", "full", "partial"])
+def test_what_somebody_else_played_is_learnt_as_what_was_decided(pooling: str) -> None:
+    """A cohort that decides, and one that is told all that the first did: the same decisions from then on."""
+    first, second = (larl.Cohort(larl.LARL(1), ["a", "b"], 3, pooling=pooling, floor=0.1) for _ in range(2))
+    for name in ("x", "y", "z"):
+        assert first.enter(name) == second.enter(name)
+    for t in range(24):
+        unit = ("z", "x", "z", "y")[t % 4]
+        decision = first.decide(unit, None if t % 5 else [])
+        assert second.played(unit, decision.arm) == decision.id
+        if t % 3 and decision.arm:
+            for cohort in (first, second):
+                cohort.observe(decision.id, 0.1 * t)
+    second = larl.Cohort.unpack(json.loads(json.dumps(second.pack())))
+    assert second.units == ("x", "y", "z")
+    for unit in second.units:
+        assert first.decide(unit) == second.decide(unit)

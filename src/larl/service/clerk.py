@@ -228,9 +228,10 @@ class Clerk:
         study = self._studies.open(command.study)
         name = command.words["decision"]
         seat = self._studies.seat(turn, command.study, command.unit) if command.unit else None
-        if seat is None:
+        t = int(name.rsplit("-", 2)[1])
+        if seat is None or t >= seat.steps or study.terms.decision_id(seat.number, t) != name:
             raise missing("decision", name)
-        return study, seat, int(name.rsplit("-", 2)[1])
+        return study, seat, t
 
     def resolve(self, turn: Turn, command: Command, at: str) -> Row:
         number = command.words["issue"]

@@ -71,13 +71,17 @@ class Desk:
 
     def _addressed(self, commands: Sequence[Command]) -> list[Command]:
         """Commands about a decision know the unit that it is of."""
-        wanted = [command.words["decision"] for command in commands if command.kind in ABOUT_ONE]
-        where = (journal.c.ref.in_(wanted), journal.c.kind == "decision")
-        units = {row.ref: row.unit or "" for row in self._book.select(*where)} if wanted else {}
         return [
-            command._replace(unit=units.get(command.words["decision"], "")) if command.kind in ABOUT_ONE else command
+            command._replace(unit=self._unit_of(command.words["decision"])) if command.kind in ABOUT_ONE else command
             for command in commands
         ]
+
+    def _unit_of(self, decision: str) -> str:
+        unit = self._studies.unit_of(decision)
+        if unit is None:
+            found = self._book.select(journal.c.ref == decision, journal.c.kind == "decision")
+            unit = found[0].unit if found else None
+        return unit or ""
 
     def _locks(self, commands: Sequence[Command]) -> list[Lock]:
         locks = []

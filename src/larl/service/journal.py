@@ -18,7 +18,21 @@ from larl.service.database import Database, journal, snapshots
 PAGE = 1_000  # rows read at once
 APPENDING = 1  # the lock under which rows are numbered
 TERMS = ("study", "policy", "closed")  # kinds of rows that say what a study is
-COLUMNS = [column.name for column in journal.columns]
+OF_KEYS = (  # made once: to make a statement takes longer than to run it
+    sql.select(journal)
+    .where(journal.c.study == sql.bindparam("study"), journal.c.kind == sql.bindparam("kind"))
+    .where(journal.c.key.in_(sql.bindparam("keys", expanding=True)))
+)
+APPEND = journal.insert()
+
+
+def _keeping(dialect: Any) -> Any:
+    insert = dialect.insert(snapshots)
+    changed = {name: insert.excluded[name] for name in ("seq", "made_by", "state")}
+    return insert.on_conflict_do_update(index_elements=["study", "unit"], set_=changed)
+
+
+KEEP = {"sqlite": _keeping(sqlite), "postgresql": _keeping(postgresql)}
 
 
 class Row(NamedTuple):
@@ -74,8 +88,8 @@ class Turn:
         """Find out which (study, kind, key) there are already."""
         for study, kind in {(study, kind) for study, kind, _ in wanted}:
             keys = [key for one, of, key in wanted if (one, of) == (study, kind)]
-            where = (journal.c.study == study, journal.c.kind == kind, journal.c.key.in_(keys))
-            for row in select(self._connection, *where):
+            for found in self._connection.execute(OF_KEYS, {"study": study, "kind": kind, "keys": keys}):
+                row = Row(*found)
                 self._known[study, kind, row.key or ""] = row
 
     def find(self, study: str, kind: str, key: str) -> Row | None:
@@ -113,7 +127,7 @@ class Turn:
             self._seq = None
         last = self._seq if self._seq is not None else last_seq(self._connection)
         self.rows = [row._replace(seq=last + i) for i, row in enumerate(self.rows, 1)]
-        self._connection.execute(journal.insert(), [row._asdict() for row in self.rows])
+        self._connection.execute(APPEND, [row._asdict() for row in self.rows])
         return self.rows[-1].seq
 
     def snapshot(self, study: str, unit: str) -> Any:
@@ -123,10 +137,7 @@ class Turn:
 
     def keep(self, **values: Any) -> None:
         """Keep a snapshot instead of the one before."""
-        dialect: Any = sqlite if self._connection.dialect.name == "sqlite" else postgresql
-        insert = dialect.insert(snapshots).values(**values)
-        changed = {name: insert.excluded[name] for name in ("seq", "made_by", "state")}
-        self._connection.execute(insert.on_conflict_do_update(index_elements=["study", "unit"], set_=changed))
+        self._connection.execute(KEEP[self._connection.dialect.name], values)
 
 
 class Journal:

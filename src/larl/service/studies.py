@@ -77,6 +77,7 @@ class Studies:
         self._known: dict[str, Study] = {}
         self._seats: dict[tuple[str, str], Seat] = {}
         self._held: OrderedDict[tuple[str, str], Seat] = OrderedDict()  # those with a mind, the latest used last
+        self._units: dict[str, str] = {}  # units that have a seat, by what their decisions' ids begin with
         self._taken = 0  # bytes
         self._failures: dict[tuple[str, str], tuple[int, float]] = {}  # how often in a row, and until when to rest
 
@@ -125,14 +126,19 @@ class Studies:
             seat = self._find(turn, name, unit)
             if seat is None:
                 return None
-            self._seats[name, unit] = seat
+            self.enter(name, seat)
         elif not turn.alone:
             self._catch_up(turn, name, seat)
         return seat
 
     def enter(self, name: str, seat: Seat) -> None:
-        """A new unit."""
+        """A unit takes its seat."""
         self._seats[name, seat.unit] = seat
+        self._units[f"{name}.{seat.number}"] = seat.unit
+
+    def unit_of(self, decision: str) -> str | None:
+        """The unit that a decision is of, if it has a seat."""
+        return self._units.get(decision.rsplit("-", 2)[0])
 
     def _find(self, turn: Turn, name: str, unit: str) -> Seat | None:
         here = (journal.c.study == name, journal.c.unit == unit)
