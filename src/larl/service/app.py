@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
 from larl import __version__
+from larl._check import InvalidValue
 from larl.service import models, reading, writing
 from larl.service.access import Access
 from larl.service.alerts import Alerts
@@ -18,7 +19,7 @@ from larl.service.desk import Desk
 from larl.service.door import Rate, Service, Settings
 from larl.service.gate import Gate
 from larl.service.journal import Journal
-from larl.service.problems import TITLES, Problem, invalid
+from larl.service.problems import TITLES, Problem, invalid, of_value
 from larl.service.views import Views
 from larl.service.writer import Writer
 
@@ -60,6 +61,10 @@ async def _refused(_: Request, problem: Any) -> Response:
     return _answer(problem)
 
 
+async def _unusable(_: Request, error: Any) -> Response:
+    return _answer(of_value(error))
+
+
 async def _unreadable(_: Request, error: Any) -> Response:
     return _answer(Problem(503, f"the storage cannot be used: {error}"))
 
@@ -86,7 +91,8 @@ async def _not_found(_: Request, error: Any) -> Response:
 
 
 HANDLERS: dict[type[Exception], Any] = {
-    Problem: _refused, StorageError: _unreadable, RequestValidationError: _not_valid, HTTPException: _not_found,
+    Problem: _refused, InvalidValue: _unusable, StorageError: _unreadable, RequestValidationError: _not_valid,
+    HTTPException: _not_found,
 }  # fmt: skip
 
 

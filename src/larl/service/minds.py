@@ -1,5 +1,6 @@
 """What a policy has learnt, as a fold over the journal: an agent for each unit, or one cohort for a study."""
 
+import contextlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
@@ -10,11 +11,22 @@ from larl._compile import source_digest
 from larl.agent import Agent, Decision
 from larl.agent._file import arrays_of
 from larl.cohort import Cohort
-from larl.service.journal import Row
+from larl.service.journal import Row, text
 from larl.service.terms import Terms
 
 MADE_BY = f"{__version__}-{source_digest()}"  # a snapshot by other code is not used
+_WARM: set[str] = set()
 COPIES = 4  # of a State that an agent keeps, at most
+
+
+def warm(terms: Terms) -> None:
+    """Have a policy's machine code at hand: to compile it may take minutes, and a decision must not."""
+    what = text([dict(terms.policy), len(terms.arms), terms.pooling])
+    if what not in _WARM:
+        mind = Mind(terms, 0)
+        with contextlib.suppress(Exception):  # a policy that fails now fails again, and is dealt with, when it decides
+            mind.observe(mind.decide("unit", None, [0.0] * terms.width).id, 0.0, None)
+        _WARM.add(what)
 
 
 class Mind:

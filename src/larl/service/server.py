@@ -13,7 +13,7 @@ from larl.service.app import make_app
 from larl.service.database import Database, journal
 from larl.service.door import Settings
 from larl.service.journal import TERMS, Journal
-from larl.service.minds import Mind
+from larl.service.minds import warm
 from larl.service.studies import Study
 
 BACKLOG = 2048  # connections that may wait
@@ -30,7 +30,7 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
         if not local and not Access(database).any():
             raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
         with _bound(host, port) as listening:
-            warm(Journal(database))
+            prepare(Journal(database))
             listening.listen(BACKLOG)
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             print(f"serving {database.url.render_as_string()} at {address} (page and /v1; Ctrl-C stops)", flush=True)
@@ -44,7 +44,7 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
         database.close()
 
 
-def warm(book: Journal) -> None:
+def prepare(book: Journal) -> None:
     """Compile what the open studies need before the first request."""
     studies: dict[str, Study] = {}
     for row in book.select(journal.c.kind.in_(TERMS)):
@@ -52,9 +52,7 @@ def warm(book: Journal) -> None:
     for name, study in studies.items():
         if study.closed is None:
             print(f"preparing {name}", file=sys.stderr, flush=True)
-            mind = Mind(study.terms, 0)
-            decision = mind.decide("unit", None, [0.0] * study.terms.width)
-            mind.observe(decision.id, 0.0, None)
+            warm(study.terms)
 
 
 def _loopback(host: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from larl.service.database import journal
 from larl.service.journal import TERMS, Row, Turn
-from larl.service.minds import MADE_BY, Mind
+from larl.service.minds import MADE_BY, Mind, warm
 from larl.service.problems import Problem, missing
 from larl.service.terms import Terms
 from larl.service.watch import Watch
@@ -90,7 +90,7 @@ class Studies:
             after = study.seq if study else 0
             where = (journal.c.study == name, journal.c.kind.in_(TERMS), journal.c.seq > after)
             for row in turn.select(*where):
-                self._known.setdefault(name, Study()).read(row)
+                self.add(row)
 
     def known(self, name: str) -> Study | None:
         """A study, if it is known here."""
@@ -113,6 +113,7 @@ class Studies:
         """A row that makes a study, or changes one."""
         study = self._known.setdefault(row.study, Study())
         study.read(row)
+        warm(study.terms)
         return study
 
     def seated(self, name: str, unit: str) -> bool:
@@ -188,6 +189,7 @@ class Studies:
         """A mind after all rows that there are, those of this turn included."""
         terms, name, snapshot = study.terms, study.terms.study, None
         if mind is None:
+            after = 0
             found = turn.snapshot(name, unit)
             if found is not None and found.made_by == f"{MADE_BY}-{terms.version}":
                 snapshot, after = found.state, found.seq
