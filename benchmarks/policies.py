@@ -14,7 +14,7 @@ from larl.policies import REGISTRY, Policy
 from larl.warm import specs
 from measure import live, play, quickest, save, state_bytes
 
-WORLD, HORIZON, SECONDS = worlds.paper(5), 200, 0.06
+WORLD, HORIZON, SECONDS = worlds.paper(5), 200, 0.3
 LIVE = ("LARL", "DiscountedUCB", "SlidingWindowUCB", "KalmanOracle", "AdaptiveLARL", "SharedLARL", "Auto")
 TYPICAL: dict[str, Policy] = {
     "LARL": larl.LARL(5),
@@ -45,8 +45,8 @@ def speed(spec: Policy, threads: int) -> dict[str, Any]:
             "bare one": lambda: [bare(each, vector, picks) for each in matrices],
             "bare all": lambda: list(pool.map(lambda each: bare(each, vector, picks), matrices)),
         }
-        wall = quickest(works, 7, time.perf_counter)
-        return {"processor": quickest(works, 5), "wall": wall, "steps": trials * HORIZON}
+        wall = quickest(works, 5, time.perf_counter)
+        return {"processor": quickest(works, 3), "wall": wall, "steps": trials * HORIZON}
 
 
 def lived(spec: Policy) -> dict[str, float]:
