@@ -186,19 +186,29 @@ class Clerk:
 
     def _learn(self, turn: Turn, study: Study, seat: Seat, words: dict[str, Any], at: str) -> str:
         """Let the mind learn what came of a decision; how it was taken."""
-        done = "the reward was stored, and is learnt from once the policy works"
+        failure: Exception
         try:
             mind = self._studies.mind(turn, study, seat)
         except Exception as error:
-            self._failed(turn, study, seat, error, done, at)
-            return "stored"
-        try:
-            return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
-        except InvalidValue:  # a reward for a step without an arm
-            raise
-        except Exception as error:
-            self._failed(turn, study, seat, error, done, at)
-            return "stored"
+            failure = error
+        else:
+            try:
+                return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
+            except InvalidValue:  # a reward for a step without an arm
+                raise
+            except Exception as error:
+                failure = error
+        done = "the reward was stored, and is learnt from once the policy works"
+        self._failed(turn, study, seat, failure, done, at)
+        self._refuse_without_arm(turn, study, words)
+        return "stored"
+
+    def _refuse_without_arm(self, turn: Turn, study: Study, words: dict[str, Any]) -> None:
+        """What a mind would refuse is not stored for it: it could never learn the rest."""
+        for row in turn.select(journal.c.ref == words["decision"], journal.c.kind == "decision"):
+            if row.said["arm"] is None and words["arm"] is None and words["value"] is not None:
+                accepted = f"one of {', '.join(study.terms.arms)}: none was available at step {row.number}"
+                raise invalid("arm", None, accepted)
 
     def delivered(self, turn: Turn, command: Command, at: str) -> Row:
         _, seat, t = self._about(turn, command)
