@@ -90,6 +90,11 @@ class Progress:
         self._found += steps
         self.tick()
 
+    def worked(self, steps: int = 1) -> None:
+        """So many more steps are done."""
+        self._done += steps
+        self.tick()
+
     def found(self, block: Any) -> None:
         """A block was played in an earlier run."""
         self._blocks_done += 1

@@ -38,6 +38,14 @@ def test_a_cohort_goes_on_from_its_file_as_if_nothing_had_been(pooling: str, tmp
     again.save(tmp_path / "cohort.json")
 
 
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_reward_in_time_is_in_time_after_a_cohort_was_read(pooling: str, tmp_path: Path) -> None:
+    cohort = grown(pooling)
+    last = cohort.decide("y")
+    again = larl.Cohort.load(cohort.save(tmp_path / "cohort.json"))
+    assert cohort.observe(last, 0.5) == again.observe(last.id, 0.5) == "learnt"
+
+
 WRONG = {
     "cut short": lambda text: text[: len(text) // 2],
     "edited or damaged": lambda text: json.dumps(json.loads(text) | {"pooling": "none"}),

@@ -3,13 +3,13 @@
 import math
 from typing import Any, NamedTuple
 
-from larl import __version__
 from larl._check import InvalidValue
 from larl.agent import Decision
+from larl.service import answers
 from larl.service.database import journal
 from larl.service.journal import Row, Turn, text
 from larl.service.problems import invalid, missing
-from larl.service.studies import Resting, Seat, Studies, Study, info
+from larl.service.studies import Resting, Seat, Studies, Study
 from larl.service.terms import Terms
 from larl.service.troubles import Troubles
 from larl.service.watch import Watch
@@ -50,7 +50,7 @@ class Clerk:
         self._studies.add(
             Row(0, command.study, "study", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
         )
-        shown = info(self._studies.get(command.study)) | {"made": at, "terms": terms.to_dict()}
+        shown = answers.made(self._studies.get(command.study), at)
         return turn.append(command.study, "study", at, text(command.words), text(shown), number=1, key=command.key)
 
     def change(self, turn: Turn, command: Command, at: str) -> Row:
@@ -61,15 +61,13 @@ class Clerk:
         self._studies.add(
             Row(0, command.study, "policy", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
         )
-        answer = {"study": command.study, "policy_version": terms.version, "at": at, "terms": terms.to_dict()}
-        return turn.append(
-            command.study, "policy", at, text(words), text(answer), number=terms.version, key=command.key
-        )  # fmt: skip
+        answer = text(answers.changed(terms, at))
+        return turn.append(command.study, "policy", at, text(words), answer, number=terms.version, key=command.key)
 
     def close(self, turn: Turn, command: Command, at: str) -> Row:
         study = self._studies.open(command.study)
         row = turn.append(
-            command.study, "closed", at, text(command.words), text({"study": command.study, "closed": at}),
+            command.study, "closed", at, text(command.words), text(answers.closed(command.study, at)),
             key=command.key,
         )  # fmt: skip
         study.read(row)
@@ -78,7 +76,7 @@ class Clerk:
     def register(self, turn: Turn, command: Command, at: str) -> Row:
         study = self._studies.open(command.study)
         number = 1 + max((row.number or 0 for row in self._entered(turn, command.study)), default=-1)
-        answer = {"study": command.study, "unit": command.unit, "number": number, "at": at}
+        answer = answers.entered(command.study, command.unit, number, at)
         row = turn.append(
             command.study, "unit", at, text(command.words), text(answer),
             unit=command.unit, number=number, key=command.key,
@@ -112,8 +110,7 @@ class Clerk:
         seat = self._seat(turn, study, command.unit, at)
         self._default(turn, study, seat, at)
         if available is not None and not available:
-            name, none = study.terms.decision_id(seat.number, seat.steps), dict.fromkeys(study.terms.arms, 0.0)
-            found = Decision(name, seat.steps, None, none, None, None, explored=False)
+            found = answers.passed(study.terms, seat.number, seat.steps)
             self._play(turn, study, seat, None, context, at)
             return self._decided(turn, command, study, seat, found, "unavailable", at)
         try:
@@ -129,20 +126,13 @@ class Clerk:
 
     def _fall_back(self, turn: Turn, command: Command, study: Study, seat: Seat, at: str) -> Row:
         """A decision by the fixed probabilities."""
-        arm, odds = study.terms.fall_back(seat.number, seat.steps, command.words.get("available"))
-        name = study.terms.decision_id(seat.number, seat.steps)
-        found = Decision(name, seat.steps, arm, odds, None, None, explored=False)
+        found = answers.fallen_back(study.terms, seat.number, seat.steps, command.words.get("available"))
         return self._decided(turn, command, study, seat, found, "fallback", at)
 
     def _decided(
         self, turn: Turn, command: Command, study: Study, seat: Seat, found: Decision, source: str, at: str
     ) -> Row:
-        answer = {
-            "id": found.id, "study": command.study, "unit": command.unit, "t": seat.steps, "arm": found.arm,
-            "probabilities": found.probabilities, "expected": found.expected, "width": found.width,
-            "explored": found.explored, "fallback": source == "fallback", "source": source,
-            "policy_version": study.terms.version, "larl": __version__, "at": at,
-        }  # fmt: skip
+        answer = answers.decided(study.terms, command.unit, found, source, at)
         row = turn.append(
             command.study, "decision", at, text(command.words), text(answer),
             unit=command.unit, ref=found.id, number=seat.steps, key=command.key,
@@ -158,9 +148,8 @@ class Clerk:
             raise invalid("probabilities", odds, "one for every arm, which add up to 1; or none, if they are not known")
         seat = self._seat(turn, study, command.unit, at)
         self._default(turn, study, seat, at)
-        name = study.terms.decision_id(seat.number, seat.steps)
+        found = answers.hosted(study.terms, seat.number, seat.steps, words)
         self._play(turn, study, seat, words["arm"], words.get("context"), at)
-        found = Decision(name, seat.steps, words["arm"], odds, None, None, explored=False)
         return self._decided(turn, command, study, seat, found, "host", at)
 
     def _play(
@@ -176,11 +165,9 @@ class Clerk:
     def _default(self, turn: Turn, study: Study, seat: Seat, at: str) -> None:
         """Before a reward can be learnt no more, what counts where none came."""
         terms = study.terms
-        for t in [t for t in seat.pending if t <= seat.steps - terms.patience]:
-            name = seat.pending[t]
-            words = {"decision": name, "value": terms.default_reward, "arm": None}
-            taken = self._learn(turn, study, seat, words, at)
-            answer = text({"decision": name, "value": terms.default_reward, "taken": taken, "at": at})
+        for t, name in seat.due(terms.patience):
+            words = answers.instead(terms, name)
+            answer = text(answers.defaulted(words, self._learn(turn, study, seat, words, at), at))
             row = turn.append(terms.study, "default", at, text(words), answer, unit=seat.unit, ref=name, number=t)
             seat.read(row)
 
@@ -189,8 +176,7 @@ class Clerk:
         words = command.words
         if words["arm"] is not None and words["arm"] not in study.terms.arms:
             raise invalid("arm", words["arm"], f"one of {', '.join(study.terms.arms)}")
-        taken = self._learn(turn, study, seat, words, at)
-        answer = {"decision": words["decision"], "value": words["value"], "arm": words["arm"], "taken": taken, "at": at}
+        answer = answers.rewarded(words, self._learn(turn, study, seat, words, at), at)
         row = turn.append(
             command.study, "reward", at, text(words), text(answer),
             unit=seat.unit, ref=words["decision"], number=t, key=command.key,
@@ -200,24 +186,34 @@ class Clerk:
 
     def _learn(self, turn: Turn, study: Study, seat: Seat, words: dict[str, Any], at: str) -> str:
         """Let the mind learn what came of a decision; how it was taken."""
-        done = "the reward was stored, and is learnt from once the policy works"
+        failure: Exception
         try:
             mind = self._studies.mind(turn, study, seat)
         except Exception as error:
-            self._failed(turn, study, seat, error, done, at)
-            return "stored"
-        try:
-            return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
-        except InvalidValue:  # a reward for a step without an arm
-            raise
-        except Exception as error:
-            self._failed(turn, study, seat, error, done, at)
-            return "stored"
+            failure = error
+        else:
+            try:
+                return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
+            except InvalidValue:  # a reward for a step without an arm
+                raise
+            except Exception as error:
+                failure = error
+        done = "the reward was stored, and is learnt from once the policy works"
+        self._failed(turn, study, seat, failure, done, at)
+        self._refuse_without_arm(turn, study, words)
+        return "stored"
+
+    def _refuse_without_arm(self, turn: Turn, study: Study, words: dict[str, Any]) -> None:
+        """What a mind would refuse is not stored for it: it could never learn the rest."""
+        for row in turn.select(journal.c.ref == words["decision"], journal.c.kind == "decision"):
+            if row.said["arm"] is None and words["arm"] is None and words["value"] is not None:
+                accepted = f"one of {', '.join(study.terms.arms)}: none was available at step {row.number}"
+                raise invalid("arm", None, accepted)
 
     def delivered(self, turn: Turn, command: Command, at: str) -> Row:
         _, seat, t = self._about(turn, command)
         words = command.words
-        answer = {"decision": words["decision"], "delivered": words["delivered"], "at": at}
+        answer = answers.delivered(words, at)
         return turn.append(
             command.study, "delivered", at, text(words), text(answer),
             unit=seat.unit, ref=words["decision"], number=t, key=command.key,
@@ -239,7 +235,7 @@ class Clerk:
         found = turn.select(*where)
         if not found:
             raise missing("issue", str(number))
-        answer = {"issue": number, "resolved": at, "note": command.words["note"]}
+        answer = answers.resolved(command.words, at)
         row = turn.append(
             command.study, "resolved", at, text(command.words), text(answer), number=number, key=command.key,
             unit=found[0].unit, ref=found[0].said["code"],

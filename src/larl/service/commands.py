@@ -1,13 +1,16 @@
 """The service's part of the command line."""
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from larl import __version__
 from larl._check import InvalidValue
 
 Storage = Annotated[str, typer.Option(help="sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE.")]
+Place = Annotated[str, typer.Argument(metavar="STORAGE", help="sqlite:///FILE.db, or postgresql+psycopg://…")]
 NEEDS = 'the extra "serve": pip install "larl[serve]"'
 
 
@@ -16,6 +19,8 @@ def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..
     token = typer.Typer(help="Who may use a service: make, list and end tokens.", no_args_is_help=True)
     app.add_typer(token, name="token")
     app.command()(guarded(serve))
+    for command in (replay,):
+        app.command()(guarded(command))
     token.command()(guarded(create))
     token.command("list")(guarded(show))
     token.command()(guarded(revoke))
@@ -55,6 +60,33 @@ def serve(
         alert_command=alert_command,
     )  # fmt: skip
     serve(storage, host, port, settings)
+
+
+def replay(
+    storage: Place, study: Annotated[str | None, typer.Option(help="Only this study.", show_default="all")] = None
+) -> None:
+    """Derive every decision once more from the journal, and compare byte for byte. Exit code 3: one is not the same."""
+    installed()
+    import time
+
+    from larl._progress import Progress
+    from larl.service.database import Database
+    from larl.service.journal import Journal
+    from larl.service.replay import Mismatch, Replay, whole
+
+    began, database = time.monotonic(), Database(storage)
+    try:
+        with Progress(max(whole(database), 1), shown=True) as progress:
+            done = Replay(Journal(database), study).run(progress.worked)
+    except Mismatch as error:
+        print(f"mismatch: {error}", file=sys.stderr)
+        raise typer.Exit(3) from error
+    finally:
+        database.close()
+    seconds = time.monotonic() - began
+    print(f"replayed exactly: {done.rows:,} rows, {done.decisions:,} decisions, {seconds:.1f} s")
+    for made, count in done.others.items():
+        print(f"note: {count:,} of the decisions were made by larl {made}; this is {__version__}")
 
 
 def create(

@@ -59,7 +59,8 @@ class Mind:
         """Bytes that it takes, about."""
         if self.terms.pooled:
             return 0  # one a study: it stays
-        state = sum(int(array.nbytes) for array in arrays_of(self.held.state).values())
+        held = self.held._past.state  # not .state, which goes through the last step: its reward would not be in time
+        state = sum(int(array.nbytes) for array in arrays_of(held).values())
         return COPIES * state + 48 * self.terms.patience
 
     def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:

@@ -64,6 +64,10 @@ class Seat:
             self.pending.pop(row.number or 0, None)
         self.seq = max(self.seq, row.seq)
 
+    def due(self, patience: int) -> list[tuple[int, str]]:
+        """Steps, and their decisions, whose reward has to be here before the next decision."""
+        return [(t, name) for t, name in self.pending.items() if t <= self.steps - patience]
+
 
 class Resting(Exception):
     """A policy that has just failed more than once is left alone for a while."""

@@ -1,0 +1,142 @@
+"""A storage with every kind of row, written by the desk that serves."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from larl.service import models
+from larl.service.access import Access
+from larl.service.clerk import Command
+from larl.service.database import Database
+from larl.service.desk import Desk
+from larl.service.journal import Journal
+
+UCB, LARL = {"policy": "UCB"}, {"policy": "LARL", "s": 1}
+
+
+class Host:
+    """Sends what a host would, one command after another."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.database = Database(url, write=True, create=True)
+        self.desk = Desk(Journal(self.database), seconds=120.0, alert=lambda issue: None)
+        self._keys = 0
+
+    def close(self) -> None:
+        self.desk.close()
+        self.database.close()
+
+    def send(self, kind: str, study: str, words: dict[str, Any], unit: str = "", key: str = "") -> Any:
+        self._keys += 1
+        (reply,) = self.desk.do([Command(kind, study, key or f"k{self._keys}", words, unit)])
+        if isinstance(reply, Exception):
+            raise reply
+        return json.loads(reply)
+
+    def study(self, name: str, policy: Any, arms: Any = ("stay", "go"), **more: Any) -> None:
+        words = models.NewStudy(study=name, arms=list(arms), policy=policy, **more).words()
+        del words["study"]
+        self.send("study", name, words, key=name)
+
+    def policy(self, name: str, policy: Any, replaces: int, **more: Any) -> None:
+        words = models.NewPolicy(key="k", policy=policy, replaces=replaces, reason="try", **more).words()
+        self.send("policy", name, words)
+
+    def decide(self, study: str, unit: str, **more: Any) -> str:
+        return str(self.send("decision", study, models.Moment(unit=unit, key="k", **more).words(), unit)["id"])
+
+    def ingest(self, study: str, unit: str, arm: str, **more: Any) -> str:
+        made = models.Made(unit=unit, key="k", arm=arm, made="2026-01-05T08:00:00+01:00", **more)
+        return str(self.send("ingest", study, made.words(), unit)["id"])
+
+    def reward(self, name: str, value: float | None, arm: str | None = None) -> str:
+        words = {"decision": name} | models.Outcome(key="k", value=value, arm=arm).words()
+        return str(self.send("reward", name.partition(".")[0], words)["taken"])
+
+    def delivered(self, name: str) -> None:
+        self.send("delivered", name.partition(".")[0], {"decision": name, "delivered": True})
+
+    def too_slow(self, slow: bool) -> None:
+        """From now on no policy is quick enough, or any is."""
+        self.desk._watch.seconds = 0.0 if slow else 120.0
+
+
+def alone(host: Host) -> None:
+    """A study of units of their own, with everything that can happen to one."""
+    host.study("alone", LARL, seed=7, floor=0.1, patience=3, default_reward=0.25)
+    for value in (0.5, 0.125, -1.0):
+        assert host.reward(host.decide("alone", "u1"), value) == "learnt"
+    first = host.decide("alone", "u2", available=["go"], reason="nobody at home")
+    host.delivered(first)
+    second = host.decide("alone", "u2")
+    assert host.reward(first, 2.0) == "repaired"
+    assert host.reward(first, 1.5) == "corrected"
+    assert host.reward(first, 1.5) == "repeated"
+    assert host.reward(second, None) == "missing"
+    host.decide("alone", "u1", available=[], reason="asleep")
+    host.reward(host.ingest("alone", "u1", "go", probabilities={"stay": 0.5, "go": 0.5}), 0.75)
+    host.ingest("alone", "u1", "stay")
+    waiting = host.decide("alone", "u1")
+    host.reward(host.decide("alone", "u1"), 0.3, arm="stay")
+    _fail(host)
+    host.policy("alone", UCB, 1, floor=0.2)
+    for value in (0.1, 0.9, 0.7):
+        for unit in ("u1", "u2", "u3"):
+            host.reward(host.decide("alone", unit), value)
+    assert host.reward(waiting, 3.0) == "late"
+    host.policy("alone", LARL, 2)
+    for value in (0.4, 0.6):
+        for unit in ("u2", "u1", "u3"):
+            host.reward(host.decide("alone", unit), value)
+    host.send("closed", "alone", {"reason": "enough"}, key="closed")
+
+
+def _fail(host: Host) -> None:
+    """A decision and a reward while the policy is too slow, and a person who says that it is mended."""
+    host.too_slow(True)
+    fallen = host.decide("alone", "u2")
+    host.too_slow(False)
+    host.reward(fallen, 0.2)
+    lost = host.decide("alone", "u2")
+    host.too_slow(True)
+    assert host.reward(lost, 0.6) == "stored"
+    host.too_slow(False)
+    host.decide("alone", "u2")
+    (issue,) = [row.seq for row in host.desk._book.select() if row.kind == "issue"]
+    host.send("resolved", "alone", {"note": "a larger machine", "issue": issue}, key=str(issue))
+
+
+def together(host: Host) -> None:
+    """A study whose units learn together, with contexts, and units of unequal speed."""
+    host.study("together", LARL | {"context": 2}, seed=3, floor=0.1, patience=4, pooling="partial")
+    names = [host.decide("together", unit, context=[0.5, float(i)]) for i, unit in enumerate("abcab")]
+    for name in reversed(names):
+        host.reward(name, 0.5 + 0.1 * names.index(name))
+    for i in range(6):
+        host.reward(host.decide("together", "c", context=[1.0, -0.5 * i]), 0.25 * i)
+    host.decide("together", "a", available=[], context=[0.0, 0.0])
+    host.policy("together", LARL | {"context": 2, "alpha": 0.5}, 1)
+    for unit in "abcd":
+        host.decide("together", unit, context=[0.25, 0.5])
+        host.reward(host.decide("together", unit, context=[0.5, 0.25]), 0.5)
+
+
+def trial(host: Host, name: str = "trial", units: int = 4, steps: int = 6) -> None:
+    """A little trial in which every unit decides equally often."""
+    host.study(name, UCB, seed=5, floor=0.2)
+    for step in range(steps):
+        for unit in range(units):
+            host.reward(host.decide(name, f"p{unit}"), round(0.1 * step - 0.05 * unit, 3))
+
+
+def everything(path: Path) -> str:
+    """A storage with all that there can be; its URL."""
+    url = f"sqlite:///{path}"
+    host = Host(url)
+    Access(host.database).create("*", "admin")
+    Access(host.database).create("alone", "analyst")
+    for write in (alone, together, trial):
+        write(host)
+    host.close()
+    return url
