@@ -17,6 +17,7 @@ from larl.service.minds import Mind
 from larl.service.studies import Study
 
 GRACE = 10  # seconds that open requests have when the service is asked to stop
+BACKLOG = 2048  # connections that may wait to be taken
 
 
 def serve(storage: str, host: str, port: int, settings: Settings) -> None:
@@ -30,12 +31,13 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
             raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
         with _bound(host, port) as listening:
             warm(Journal(database))
+            listening.listen(BACKLOG)  # whoever reads the address may connect at once
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             print(f"serving {database.url.render_as_string()} at {address} (page and /v1; Ctrl-C stops)", flush=True)
             logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
             config = uvicorn.Config(
                 make_app(database, settings), access_log=False, log_level="warning", server_header=False,
-                timeout_graceful_shutdown=GRACE, backlog=2048,
+                timeout_graceful_shutdown=GRACE, backlog=BACKLOG,
             )  # fmt: skip
             uvicorn.Server(config).run(sockets=[listening])
     finally:
