@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from larl.agent import Agent as Agent
     from larl.agent import Decision as Decision
     from larl.agent import InvalidFile as InvalidFile
+    from larl.client import Client as Client
+    from larl.client import Refused as Refused
+    from larl.client import Unreachable as Unreachable
     from larl.cohort import Cohort as Cohort
     from larl.comparison import compare as compare
     from larl.diagnosis import Diagnosis as Diagnosis
@@ -31,6 +34,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent",
+    "Client": "client",
     "Cohort": "cohort",
     "Decision": "agent",
     "InvalidFile": "agent",
@@ -40,7 +44,9 @@ _HOMES = {
     "LatentAR": "world",
     "LatentVAR": "vector",
     "Normal": "world",
+    "Refused": "client",
     "Result": "result",
+    "Unreachable": "client",
     "Walk": "world",
     "compare": "comparison",
     "diagnose": "diagnosis",
@@ -49,6 +55,7 @@ _HOMES = {
 }
 _MODULES = (
     "agent",
+    "client",
     "cohort",
     "comparison",
     "diagnosis",

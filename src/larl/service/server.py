@@ -31,7 +31,7 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
             raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
         with _bound(host, port) as listening:
             prepare(Journal(database))
-            listening.listen(BACKLOG)
+            listening.listen(BACKLOG)  # whoever reads the address may connect at once
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             print(f"serving {database.url.render_as_string()} at {address} (page and /v1; Ctrl-C stops)", flush=True)
             logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
