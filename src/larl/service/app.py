@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from larl import __version__
 from larl._check import InvalidValue
-from larl.service import models, reading, writing
+from larl.service import looking, models, pages, reading, session, writing
 from larl.service.access import Access
 from larl.service.alerts import Alerts
 from larl.service.database import Database, StorageError
@@ -19,6 +19,7 @@ from larl.service.desk import Desk
 from larl.service.door import Rate, Service, Settings
 from larl.service.gate import Gate
 from larl.service.journal import Journal
+from larl.service.overview import Overviews
 from larl.service.problems import TITLES, Problem, invalid, of_value
 from larl.service.views import Views
 from larl.service.writer import Writer
@@ -28,7 +29,8 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
     """The service of a storage that this process may write."""
     settings = settings or Settings()
     book = Journal(database)
-    here = Service(settings, book, Access(database), Views(book), Rate(settings.rate))
+    views = Views(book)
+    here = Service(settings, book, Access(database), views, Overviews(book, views), Rate(settings.rate))
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -36,12 +38,13 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
         here.writer = Writer(Desk(book, seconds=settings.seconds, room=settings.memory, alert=alerts.send))
         yield
         here.writer.close()
+        here.overviews.close()
         alerts.close()
 
     app = FastAPI(title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
     app.state.service = here
     app.add_middleware(Gate, largest=settings.largest)
-    for part in (writing, reading):
+    for part in (writing, reading, looking, session, pages):
         app.include_router(part.router)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

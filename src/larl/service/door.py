@@ -11,12 +11,15 @@ from larl.service.access import ANYBODY, Access, Holder
 from larl.service.clerk import Command
 from larl.service.desk import ROOM, SECONDS
 from larl.service.journal import Journal
+from larl.service.overview import Overviews
 from larl.service.problems import TITLES, Problem
 from larl.service.views import MOST, Views
 from larl.service.writer import Writer
 
 LARGEST = 64 * 1024  # bytes of a body
 COOKIE = "larl_session"
+LOGINS = 5.0  # a second, from one address
+NAMES = 10_000  # whose rate is known; a bucket is full again after two seconds
 
 
 @dataclass
@@ -39,6 +42,7 @@ class Rate:
 
     rate: float
     left: dict[str, tuple[float, float]] = field(default_factory=dict)
+    whose: str = "a token"
 
     def take(self, name: str) -> None:
         """Let a request pass, or raise Problem."""
@@ -46,7 +50,10 @@ class Rate:
         before, amount = self.left.get(name, (now, 2.0 * self.rate))
         amount = min(amount + self.rate * (now - before), 2.0 * self.rate)
         if amount < 1.0:
-            raise Problem(429, f"a token may make {self.rate:g} requests a second", accepted="a request a little later")
+            detail = f"{self.whose} may make {self.rate:g} requests a second"
+            raise Problem(429, detail, accepted="a request a little later")
+        if len(self.left) > NAMES:
+            self.left = {one: (when, some) for one, (when, some) in self.left.items() if now - when < 2.0}
         self.left[name] = now, amount - 1.0
 
 
@@ -58,7 +65,9 @@ class Service:
     book: Journal
     access: Access
     views: Views
+    overviews: Overviews
     rate: Rate
+    logins: Rate = field(default_factory=lambda: Rate(LOGINS, whose="an address that logs in"))
     writer: Writer | None = None  # while it runs
 
     async def do(self, kind: str, study: str, key: str, words: dict[str, Any], unit: str = "") -> Response:

@@ -11,6 +11,7 @@ from larl._compile import source_digest
 from larl.agent import Agent, Decision
 from larl.agent._file import arrays_of
 from larl.cohort import Cohort
+from larl.service.evidence import Weights, evidence
 from larl.service.journal import Row, text
 from larl.service.terms import Terms
 
@@ -88,6 +89,10 @@ class Mind:
             self.played(row.unit or "", row.said["arm"], row.asked.get("context"))
         elif row.kind in ("reward", "default"):
             self.observe(row.ref or "", row.asked["value"], row.asked.get("arm"))
+
+    def evidence(self) -> Weights | None:
+        """What the policy weighs, where it weighs something and units learn each on its own."""
+        return None if self.terms.pooled else evidence(self.terms.spec, self.held.state)
 
     @property
     def _prefix(self) -> str:

@@ -1,6 +1,6 @@
 """What there is to be read: studies, units, decisions and what became of them, rewards, issues."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from larl.service.database import journal
@@ -111,14 +111,24 @@ def shown(decision: Row, about: Sequence[Row]) -> dict[str, Any]:
         told = row.said
         if row.kind == "delivered":
             known["delivered"] = told["delivered"]
-        elif row.kind == "default":
-            known |= {"reward": told["value"], "state": "missing" if told["value"] is None else "defaulted"}
-        elif told["taken"] == "late":
-            known["state"] = known["state"] if known["state"] in ("observed", "corrected") else "late"
-        elif told["taken"] != "repeated":
-            state = "corrected" if told["taken"] == "corrected" else "missing" if told["value"] is None else "observed"
-            known |= {"reward": told["value"], "state": state, "played": told["arm"] or said["arm"]}
+            continue
+        known["state"], known["reward"] = became(known["state"], known["reward"], row.kind, told)
+        if row.kind == "reward" and told["taken"] not in ("late", "repeated"):
+            known["played"] = told["arm"] or said["arm"]
     return said | known
+
+
+def became(state: str, value: float | None, kind: str, told: Mapping[str, Any]) -> tuple[str, float | None]:
+    """State and reward of a decision after one more row of OUTCOMES, of this kind and with this answer."""
+    if kind == "default":
+        return "missing" if told["value"] is None else "defaulted", told["value"]
+    if told["taken"] == "late":
+        return state if state in ("observed", "corrected") else "late", value
+    if told["taken"] == "repeated":
+        return state, value
+    if told["taken"] == "corrected":
+        return "corrected", told["value"]
+    return "missing" if told["value"] is None else "observed", told["value"]
 
 
 def _paged(rows: Sequence[Row], limit: int, items: list[Any]) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Routes by which a person logs in to the page, and out."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request, Response
+
+from larl.service import overview_models as models
+from larl.service.access import SESSION, Holder
+from larl.service.door import COOKIE, Here, refusals, who
+from larl.service.problems import Problem
+
+router = APIRouter(prefix="/v1/session", tags=["session"], responses=refusals())
+FromPage = Annotated[str | None, Header(alias="X-Larl-Page", description="Only the page can send it.")]
+
+
+@router.get("", response_model=models.Visitor)
+async def visitor(request: Request) -> Any:
+    """Who is logged in, if anybody is."""
+    try:
+        return _shown(await who(request))
+    except Problem as problem:
+        if problem.status != 401:
+            raise
+        return _shown(None)
+
+
+@router.post("", response_model=models.Visitor)
+def enter(
+    body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
+) -> Any:  # fmt: skip
+    """Log in with a token; a browser gets a cookie for it, which lasts twelve hours."""
+    _from_page(x_larl_page)
+    here.logins.take(request.client.host if request.client else "")
+    holder = here.access.holder(body.token.strip())
+    if holder is None:
+        raise Problem(401, "no such token is in force here", field="token")
+    if not holder.may("read", holder.study):
+        raise Problem(403, "this token may not read; take one of an analyst or an admin", field="token")
+    if COOKIE in request.cookies:
+        here.access.leave(request.cookies[COOKIE])
+    response.set_cookie(
+        COOKIE, here.access.enter(holder), max_age=int(SESSION.total_seconds()), path="/",
+        httponly=True, samesite="strict", secure=here.settings.secure,
+    )  # fmt: skip
+    return _shown(holder)
+
+
+@router.delete("", status_code=204)
+def leave(here: Here, request: Request, response: Response, x_larl_page: FromPage = None) -> None:
+    """Log out."""
+    _from_page(x_larl_page)
+    if COOKIE in request.cookies:
+        here.access.leave(request.cookies[COOKIE])
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=here.settings.secure)
+
+
+def _from_page(header: str | None) -> None:
+    """Other sites cannot send this header: nobody is logged in or out by them."""
+    if header is None:
+        raise Problem(403, "a session begins and ends at the page itself", field="X-Larl-Page", accepted="any value")
+
+
+def _shown(holder: Holder | None) -> dict[str, str | None]:
+    if holder is None:
+        return {"token": None, "role": None, "study": None}
+    return {"token": holder.id, "role": holder.role, "study": holder.study}
