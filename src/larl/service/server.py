@@ -16,6 +16,7 @@ from larl.service.journal import TERMS, Journal
 from larl.service.minds import Mind
 from larl.service.studies import Study
 
+BACKLOG = 2048  # connections that may wait to be taken
 GRACE = 10  # seconds that open requests have when the service is asked to stop
 
 
@@ -35,7 +36,7 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
             logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
             config = uvicorn.Config(
                 make_app(database, settings), access_log=False, log_level="warning", server_header=False,
-                timeout_graceful_shutdown=GRACE, backlog=2048,
+                timeout_graceful_shutdown=GRACE, backlog=BACKLOG,
             )  # fmt: skip
             uvicorn.Server(config).run(sockets=[listening])
     finally:
@@ -68,6 +69,7 @@ def _bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # who reads the address may connect at once
     except OSError as error:
         listening.close()
         raise OSError(f"{host}:{port} cannot be served: {error.strerror}") from error
