@@ -85,10 +85,12 @@ class Overviews:
         with self._book.database.reading() as connection:
             end = last_seq(connection)
         until = time.monotonic() + SECONDS
-        while tally.read_to < end and time.monotonic() < until:
+        while tally.read_to < end:
             stretch = min(tally.read_to + STRETCH, end)
             here = (journal.c.study == name, journal.c.kind.in_(KINDS))
             for row in self._book.select(*here, journal.c.seq > tally.read_to, journal.c.seq <= stretch):
                 tally.read(row)
             tally.read_to = stretch
+            if time.monotonic() > until:
+                break
         return end - tally.read_to

@@ -80,6 +80,7 @@ class Looked(Said):
 
     study: str
     seq: int = Field(description="The last row that it knows of.")
+    at: str = Field(description="When something happened last.")
     behind: int = Field(description="Rows of the journal still to be read: ask again.")
     arms: list[str]
 

@@ -23,6 +23,7 @@ class Course:
     number: int
     entered: str
     seq: int = 0
+    at: str = ""
     last: str | None = None  # when it decided last
     days: "array[int]" = field(default_factory=lambda: array("i"))
     states: bytearray = field(default_factory=bytearray)
@@ -42,7 +43,7 @@ class Tally:
     """A study, counted."""
 
     def __init__(self, arms: Sequence[str]) -> None:
-        self.seq, self.read_to, self._terms_seq = 0, 0, 0
+        self.seq, self.read_to, self._terms_seq, self._at = 0, 0, 0, ""
         self._arms = {arm: number for number, arm in enumerate(arms)}
         self._units: dict[str, Course] = {}
         self._order: list[str] = []
@@ -57,13 +58,13 @@ class Tally:
 
     def read(self, row: Row) -> None:
         """Count one more row."""
-        self.seq = row.seq
+        self.seq, self._at = row.seq, row.at
         if row.kind in TERMS:
             self._terms_seq = row.seq
         if row.kind in self._reads:
             self._reads[row.kind](row)
         if row.unit in self._units:
-            self._units[row.unit].seq = row.seq
+            self._units[row.unit].seq, self._units[row.unit].at = row.seq, row.at
 
     def _enter(self, row: Row) -> None:
         self._units[row.unit or ""] = Course(row.unit or "", row.number or 0, row.at)
@@ -115,7 +116,7 @@ class Tally:
             sum(each.total for each in self._units.values()),
         )
         return {
-            "seq": self.seq, "units": len(self._units), "decisions": self._states.total(),
+            "seq": self.seq, "at": self._at, "units": len(self._units), "decisions": self._states.total(),
             "arms": [arms[arm] for arm in apart], "other_arms": len(arms) - len(apart),
             "days": self._dated(self._days.shown(order)), "steps": _stepped(self._steps.shown(order)),
             "states": {state: self._states[state] for state in STATES},
@@ -141,7 +142,7 @@ class Tally:
     def unit(self, unit: str) -> dict[str, Any] | None:
         """A unit, and the last row that changed what is known of it."""
         course = self._units.get(unit)
-        return None if course is None else course.shown() | {"seq": max(course.seq, self._terms_seq)}
+        return None if course is None else course.shown() | {"seq": max(course.seq, self._terms_seq), "at": course.at}
 
     def _dated(self, series: dict[str, Any]) -> dict[str, Any]:
         days = range(self._first_day, self._first_day + len(series["decisions"]) * series["width"], series["width"])
