@@ -17,6 +17,7 @@ import typer.testing
 
 from larl._check import InvalidValue
 from larl.cli import app
+from larl.service.access import Access
 from larl.service.backup import Counts, backup, restore, verify
 from larl.service.database import Database, StorageError, journal, sessions, snapshots, tokens
 from larl.service.journal import Journal
@@ -153,6 +154,7 @@ def test_a_value_that_was_edited(file: Path, tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from larl.service.access import Access
 from larl.service.backup import restore
 left = 100
 def step():
@@ -192,6 +194,7 @@ def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Pat
     thread.start()
     assert begun.wait(60)
     records.trial(host, "second")
+    Access(host.database).create("*", "host")
     going.set()
     thread.join()
     database.close()
