@@ -78,7 +78,8 @@ def alone(host: Host) -> None:
     host.reward(host.ingest("alone", "u1", "go", probabilities={"stay": 0.5, "go": 0.5}), 0.75)
     host.ingest("alone", "u1", "stay")
     waiting = host.decide("alone", "u1")
-    host.reward(host.decide("alone", "u1"), 0.3, arm="stay")
+    kept = host.send("decision", "alone", models.Moment(unit="u1", key="k").words(), "u1")
+    host.reward(kept["id"], 0.3, arm="stay" if kept["arm"] == "go" else "go")
     _fail(host)
     host.policy("alone", UCB, 1, floor=0.2)
     for value in (0.1, 0.9, 0.7):

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +36,25 @@ def replayed(path: Path, room: int = 2**20, study: str | None = None) -> Any:
         database.close()
 
 
+def mismatch(path: Path, *statements: str) -> Mismatch:
+    """Run SQL on a storage whose journal may be changed; returns the mismatch that a replay finds."""
+    with sqlite3.connect(path) as connection:
+        for name in ("no_update", "no_delete"):
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0
+    connection.close()
+    with pytest.raises(Mismatch) as caught:
+        replayed(path)
+    return caught.value
+
+
 @pytest.fixture
 def change(storage: Path, tmp_path: Path) -> Callable[..., Mismatch]:
-    """Run SQL on a copy whose journal may be changed; returns the mismatch that a replay finds."""
-
-    def run(*statements: str) -> Mismatch:
-        path = tmp_path / "copy.db"
-        shutil.copy(storage, path)
-        with sqlite3.connect(path) as connection:
-            for name in ("no_update", "no_delete"):
-                connection.execute(f"DROP TRIGGER {name}")
-            for statement in statements:
-                assert connection.execute(statement).rowcount != 0
-        connection.close()
-        with pytest.raises(Mismatch) as caught:
-            replayed(path)
-        return caught.value
-
-    return run
+    """`mismatch` of a copy."""
+    path = tmp_path / "copy.db"
+    shutil.copy(storage, path)
+    return partial(mismatch, path)
 
 
 def one(storage: Path, where: str) -> tuple[int, str]:
@@ -150,14 +152,32 @@ def test_a_missing_row(storage: Path, change: Callable[..., Mismatch], kind: str
     assert (found.seq, found.what) == (seq, "row")
 
 
-@pytest.mark.parametrize("kind", ["default", "reward", "unit"])
-def test_a_missing_row_whose_gap_was_closed(storage: Path, change: Callable[..., Mismatch], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "what"), [("default", "default reward"), ("reward", "width"), ("unit", "decision"), ("decision", "reward")]
+)
+def test_a_missing_row_whose_gap_was_closed(
+    storage: Path, change: Callable[..., Mismatch], kind: str, what: str
+) -> None:
     seq, _ = one(storage, f"kind = '{kind}' AND study = 'alone'")
-    shift = [
-        f"UPDATE journal SET seq = {sign}seq {more} WHERE abs(seq) > {seq}" for sign, more in (("-", ""), ("-", "- 1"))
-    ]
-    found = change(f"DELETE FROM journal WHERE seq = {seq}", *shift)
-    assert found.seq >= seq
+    found = change(
+        f"DELETE FROM journal WHERE seq = {seq}",
+        f"UPDATE journal SET seq = -seq WHERE seq > {seq}",
+        "UPDATE journal SET seq = -seq - 1 WHERE seq < 0",
+    )
+    assert (found.seq >= seq, found.what) == (True, what)
+
+
+def test_a_default_reward_that_came_before_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    host = records.Host(f"sqlite:///{path}")
+    host.study("s", records.UCB, seed=1, patience=2)
+    for _ in range(3):
+        last = host.decide("s", "u")
+        host.delivered(last)
+    host.close()
+    seq, _ = one(path, "kind = 'default'")
+    found = mismatch(path, *swapped(seq - 1, seq))
+    assert (found.seq, "a decision follows on a default reward" in str(found)) == (seq, True)
 
 
 def test_a_default_reward_that_was_not_due(storage: Path, change: Callable[..., Mismatch]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +20,7 @@ def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..
     token = typer.Typer(help="Who may use a service: make, list and end tokens.", no_args_is_help=True)
     app.add_typer(token, name="token")
     app.command()(guarded(serve))
-    for command in (replay,):
+    for command in (replay, export, backup, restore):
         app.command()(guarded(command))
     token.command()(guarded(create))
     token.command("list")(guarded(show))
@@ -87,6 +88,67 @@ def replay(
     print(f"replayed exactly: {done.rows:,} rows, {done.decisions:,} decisions, {seconds:.1f} s")
     for made, count in done.others.items():
         print(f"note: {count:,} of the decisions were made by larl {made}; this is {__version__}")
+
+
+def export(
+    storage: Place,
+    study: Annotated[str, typer.Option(help="Which study.")],
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    kind: Annotated[str, typer.Option("--format", help="csv, parquet, vw (Vowpal Wabbit) or lifejacket.")] = "csv",
+    fill: Annotated[float | None, typer.Option(help="lifejacket: what counts where there is no reward.")] = None,
+) -> None:
+    """Write a study to a file: one row for each unit and decision, and what became of it."""
+    installed()
+    from larl._progress import Progress
+    from larl.service.database import Database
+    from larl.service.export import export
+    from larl.service.journal import Journal
+    from larl.service.table import Table
+
+    database = Database(storage)
+    try:
+        table = Table(Journal(database), study)
+        with Progress(max(table.count(), 1), shown=True) as progress:
+            left = export(table, kind, out, fill, progress.worked)
+    finally:
+        database.close()
+    print(f"written: {out}, {table.count() - sum(left.values()):,} decisions")
+    for reason, count in left.items():
+        print(f"left out: {count:,}, {reason}")
+
+
+def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write, such as study.backup.gz.")]) -> None:
+    """Write the journal and the tokens' hashes to one file, also while the storage is served."""
+    installed()
+    from larl._progress import Progress
+    from larl.service.backup import backup
+    from larl.service.database import Database, StorageError
+    from larl.service.replay import Mismatch, whole
+
+    database = Database(storage)
+    try:
+        with Progress(max(whole(database), 1), shown=True) as progress:
+            counts = backup(database, out, progress.worked)
+    except Mismatch as error:
+        raise StorageError(f"{storage}: there is nothing whole to be kept: {error}") from error
+    finally:
+        database.close()
+    print(f"written and read back: {out}, {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `larl backup` wrote.")],
+    storage: Annotated[str, typer.Option(help="An empty storage; an SQLite one is made.")],
+) -> None:
+    """Fill an empty storage from a backup: all of it, or nothing."""
+    installed()
+    from larl._progress import Progress
+    from larl.service.backup import restore, verify
+
+    counts = verify(file)
+    with Progress(max(sum(counts), 1), shown=True) as progress:
+        restore(file, storage, counts, progress.worked)
+    print(f"restored and compared: {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")
 
 
 def create(

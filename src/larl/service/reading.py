@@ -1,12 +1,20 @@
 """Routes that only read."""
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
 
 from larl import __version__
 from larl.service import models
 from larl.service.door import After, DecisionId, Here, Limit, OfUnit, StudyName, UnitName, Who, need, refusals
+from larl.service.export import as_csv, as_vw
+from larl.service.table import Table
+
+LINES = 500  # of an export that are sent at once
+Text = Annotated[Literal["csv", "vw"], Query(alias="format", description="A table, or lines for Vowpal Wabbit.")]
 
 router = APIRouter(prefix="/v1", responses=refusals(404))
 
@@ -75,3 +83,22 @@ def issues(study: StudyName, here: Here, holder: Who, after: After = 0, limit: L
     """What went wrong, and what was done."""
     need(holder, "read", study)
     return here.views.issues(study, after, limit)
+
+
+@router.get(
+    "/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"],
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}},
+)  # fmt: skip
+def export(study: StudyName, here: Here, holder: Who, wanted: Text = "csv") -> Any:
+    """All decisions of a study, and what became of them, as text; `larl export` has more formats."""
+    need(holder, "read", study)
+    here.views.study(study)
+    table = Table(here.book, study)
+    lines, kind = (as_csv(table), "text/csv") if wanted == "csv" else (as_vw(table), "text/plain")
+    return StreamingResponse(_in_parts(lines), media_type=kind)
+
+
+def _in_parts(lines: Iterator[str]) -> Iterator[str]:
+    """Some lines at once: each part is a turn of the event loop."""
+    while part := list(islice(lines, LINES)):
+        yield "".join(part)
