@@ -90,6 +90,11 @@ class Progress:
         self._found += steps
         self.tick()
 
+    def did(self, steps: int) -> None:
+        """So many more steps were played."""
+        self._done += steps
+        self.tick()
+
     def found(self, block: Any) -> None:
         """A block was played in an earlier run."""
         self._blocks_done += 1
