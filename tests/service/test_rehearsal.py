@@ -219,6 +219,7 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         ("patience = 4", "default_reward = 'x'", r":10: study: default_reward = 'x' .*a finite number"),
         ("patience = 4", "fallback = {nothing = 1}", r":10: study: fallback = .*a probability for every arm"),
         ('"nothing", "prompt"', '"a", "b", "c"', r":7: study: arms = .*2 names, one for each arm of the world"),
+        ("patience = 4", "horizon = 0", r":10: study: horizon = 0 .*from 1"),
         ('"trial"', '"Trial!"', r":6: study: study = 'Trial!' .*a-z"),
         ('{ policy = "UCB" }', '{ policy = "LARL", s = 1, context = 2 }', r":8: study: policy = .*the 0 numbers"),
     ],

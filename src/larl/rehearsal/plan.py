@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from larl._check import InvalidValue, check_fields, checked, known_fields, number, one_of, optional, whole
+from larl._check import Check, InvalidValue, check_fields, checked, known_fields, number, one_of, optional, whole
 from larl.policies import from_dict
 from larl.service.terms import Terms
 from larl.study import Places, read_toml, read_world
@@ -104,10 +104,10 @@ def _arms(owner: str, name: str, value: Any) -> list[str]:
     return value
 
 
-CHECKS = {
-    "study": _name, "arms": _arms, "seed": whole(0, 2**62 - 1), "policy": lambda *given: _table(*given),
-    "patience": whole(1, 10_000), "default_reward": optional(number()), "pooling": one_of("none", "full", "partial"),
-    "registration": one_of("first_decision", "explicit"), "fallback": lambda *given: _table(*given),
+CHECKS: dict[str, Check] = {
+    "study": _name, "arms": _arms, "policy": _table, "seed": whole(0, 2**62 - 1), "patience": whole(1, 10_000),
+    "horizon": optional(whole(1, 10**9)), "default_reward": optional(number()), "fallback": _table,
+    "pooling": one_of("none", "full", "partial"), "registration": one_of("first_decision", "explicit"),
 }  # fmt: skip
 
 
