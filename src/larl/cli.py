@@ -1,7 +1,7 @@
 """The command line.
 
 Exit codes: 0 done, 1 a file could not be written, 2 the request was refused, 3 some blocks of a study failed (each is
-named; the others are done), 130 stopped.
+named; the others are done) or a rehearsed service recorded something else than it was sent, 130 stopped.
 """
 
 import sys
@@ -14,7 +14,8 @@ import typer
 
 from larl import __version__
 from larl._check import InvalidValue
-from larl.service import commands
+from larl.rehearsal import commands as rehearsal
+from larl.service import commands as service
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Bandits whose rewards drift: compare policies in worlds with a hidden auto-regressive state.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to run on.", show_default="all cores")]
 
 
@@ -219,7 +217,8 @@ def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", sho
     warm(names or ())
 
 
-commands.mount(app, guarded)
+for part in (service, rehearsal):
+    part.mount(app, guarded)
 
 
 def _write(result: "Result", out: Path, axes: tuple[str, str] | None = None) -> None:

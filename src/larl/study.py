@@ -111,6 +111,13 @@ def read_study(path: str | Path, **instead: Any) -> Study:
 
     `instead`: keys whose values, unless they are None, are taken in place of the file's.
     """
+    values, places = read_toml(path)
+    given = {name: value for name, value in instead.items() if value is not None}
+    return _study(values | given, places)
+
+
+def read_toml(path: str | Path) -> tuple[dict[str, Any], "Places"]:
+    """What is in a TOML file, and where."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -119,11 +126,10 @@ def read_study(path: str | Path, **instead: Any) -> Study:
         raise InvalidValue("study", "file", str(file), f"a readable TOML file ({error})") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(str(file), "TOML", str(error), "a file in TOML syntax") from error
-    given = {name: value for name, value in instead.items() if value is not None}
-    return _study(values | given, _Places(str(file), lines(text)))
+    return values, Places(str(file), lines(text))
 
 
-class _Places(NamedTuple):
+class Places(NamedTuple):
     """Where the tables and keys of a file are."""
 
     file: str
@@ -140,7 +146,7 @@ class _Places(NamedTuple):
     def refusal(self, error: InvalidValue, *table: str) -> InvalidValue:
         """The same refusal, with the file, the line and the table."""
         owner = ".".join(table)
-        ours = error.owner.startswith(owner)
+        ours = not owner or error.owner == owner or error.owner.startswith((f"{owner}.", f"{owner}["))
         inner = PART.findall(error.owner.removeprefix(owner)) if ours and table else []
         line = self._line([*table, *inner], PART.findall(error.name), error.value is None)
         words = [f"{self.file}:{line}", ".".join([*table, *inner]), "" if ours else error.owner]
@@ -155,7 +161,7 @@ class _Places(NamedTuple):
         return line_of(self.found, [*table, *name])
 
 
-def _study(values: Mapping[str, Any], places: _Places) -> Study:
+def _study(values: Mapping[str, Any], places: Places) -> Study:
     with places.naming():
         for name in [name for name in values if name not in KEYS]:
             raise InvalidValue("", name, values[name], f"only the keys {', '.join(KEYS)}")
@@ -166,7 +172,7 @@ def _study(values: Mapping[str, Any], places: _Places) -> Study:
     found, policies, candidates = {}, {}, {}
     for name, table in given["worlds"].items():
         with places.naming("worlds", name):
-            found[name] = _world(table, f"worlds.{name}")
+            found[name] = read_world(table, f"worlds.{name}")
     for name, table in given["policies"].items():
         with places.naming("policies", name):
             for point in _expanded(name, table):
@@ -211,7 +217,8 @@ def _title(name: str, point: Mapping[str, Any]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in point.items())])
 
 
-def _world(values: Mapping[str, Any], owner: str) -> World:
+def read_world(values: Mapping[str, Any], owner: str) -> World:
+    """The world of a table: the paper's, a random one, or one of any kind by its fields."""
     if "paper" not in values and "random" not in values:
         return variants.from_dict(values, owner)
     if len(values) > 1:

@@ -287,6 +287,13 @@ def test_the_draw_heeds_what_is_available() -> None:
             draw(odds, none)
 
 
+def test_a_host_may_bring_its_own_probabilities(client: Client, study: str) -> None:
+    made = client.fallback(study, "u", probabilities={"a": 0.0, "b": 1.0})
+    assert (made.arm, made.probabilities) == ("b", {"a": 0.0, "b": 1.0})
+    (told,) = client.ingest_pending()
+    assert (told.arm, told.probabilities) == ("b", {"a": 0.0, "b": 1.0})
+
+
 def test_a_file_that_is_not_a_clients_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "pending.json"
     file.write_text('{"held": [')

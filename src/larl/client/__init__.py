@@ -146,14 +146,14 @@ class Client:
     def fallback(
         self, study: str, unit: str, key: str | None = None, available: Sequence[str] | None = None,
         reason: str | None = None, context: Sequence[float] | None = None,
+        probabilities: Mapping[str, float] | None = None,
     ) -> Fallback:  # fmt: skip
-        """Decide here, by the study's fallback probabilities, as the service cannot be reached.
+        """Decide here, by the study's fallback probabilities or those given, as the service cannot be reached.
 
         Give the `key` of the request that was not answered. The service is told when it is back: before its next
         decision in this study, by `ingest_pending`, or when the reward is observed.
         """
-        odds = self._pending.odds.get(study) or self.study(study).fallback
-        arm, chances = draw(odds, available)
+        arm, chances = draw(probabilities or self._pending.odds.get(study) or self.study(study).fallback, available)
         made = Fallback(
             study, unit, _key(key), arm, chances, datetime.now(UTC).isoformat(),
             None if available is None else list(available), reason, None if context is None else list(context),

@@ -1,0 +1,71 @@
+"""The rehearsal's part of the command line."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from larl._check import InvalidValue
+
+if TYPE_CHECKING:
+    from larl.rehearsal.report import Report
+
+
+def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+    """Add the command to the command line; `guarded` turns errors into messages."""
+    app.command()(guarded(rehearse))
+
+
+def rehearse(
+    plan: Annotated[Path, typer.Argument(help="A TOML file; examples/rehearsal.toml shows every key.")],
+    url: Annotated[str, typer.Option(help="Address of the running service.")] = "http://127.0.0.1:8080",
+    token: Annotated[
+        str | None, typer.Option(envvar="LARL_TOKEN", help="An admin's token, if it asks for one.")
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Name of the study.", show_default="the file's")] = None,
+    units: Annotated[int | None, typer.Option(min=1, help="Simulated units.", show_default="the file's")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Decisions a unit.", show_default="the file's")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all randomness.", show_default="the file's")] = None,
+    clients: Annotated[int | None, typer.Option(min=1, help="Requests at a time.", show_default="the file's")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("results/rehearsal"),
+) -> None:
+    """Drive a running service with simulated units, and check what it recorded (exit code 3 if that is wrong).
+
+    Rewards get lost, come late, twice or corrected, answers get lost, hosts send nonsense: as in real life.
+    """
+    from larl.client import Client, Refused
+    from larl.rehearsal.plan import read_plan
+    from larl.rehearsal.run import rehearse
+
+    wanted = read_plan(plan, study, units=units, steps=steps, seed=seed, clients=clients)
+    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
+    with Client(url, token) as client:
+        try:
+            report = rehearse(wanted, client, guarded=token is not None, progress=True)
+        except Refused as error:
+            raise InvalidValue(
+                url, error.field or "request", error.value, f"{error.detail} ({error.status})"
+            ) from error
+    written = report.write(out)
+    _show(report)
+    print("\nwritten: " + ", ".join(str(path) for path in written))
+    if report.differences:
+        print(f"error: {report.verdict} The first: {report.differences[0]}", file=sys.stderr)
+        raise typer.Exit(3)
+
+
+def _show(report: "Report") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for title, rows in report.sections():
+        table.add_row(Text(title, style="bold"))
+        for name, value in rows:
+            table.add_row(Text(f"  {name}"), Text(value))
+    print(f"{report.about}\n")
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    print(f"\n{report.verdict}")

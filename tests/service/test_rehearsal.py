@@ -1,0 +1,232 @@
+"""A dress rehearsal at a real service: it passes where the service is right, and tells where it is not."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from typer.testing import CliRunner
+
+import larl
+from larl.cli import app
+from larl.client import Client, Outcome
+from larl.rehearsal.plan import Plan, read_plan
+from larl.rehearsal.run import rehearse
+from larl.service.access import Access
+from larl.service.database import Database
+from tests.service.running import LARL, running
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "rehearsal.toml"
+FINE = """
+units = 6
+steps = 20
+clients = 3
+[study]
+study = "trial"
+arms = ["nothing", "prompt"]
+policy = { policy = "UCB" }
+floor = 0.1
+patience = 4
+[world]
+paper = 1
+[traffic]
+lost = 0.1
+late = 0.3
+latest = 8
+duplicate = 0.2
+again = 0.2
+corrected = 0.2
+unavailable = 0.1
+host = 0.1
+unanswered = 0.2
+malformed = 0.2
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of a service that asks for tokens, and one of them."""
+    folder = tmp_path_factory.mktemp("served")
+    database = Database(f"sqlite:///{folder / 'study.db'}", create=True)
+    token = Access(database).create("*", "admin")
+    database.close()
+    with running(folder, "--timeout", "60") as address:  # a busy machine is not a policy that fails
+        yield address, token
+
+
+@pytest.fixture
+def client(place: tuple[str, str]) -> Iterator[Client]:
+    with Client(*place) as found:
+        yield found
+
+
+def plan(folder: Path, text: str = FINE, **more: Any) -> Plan:
+    path = folder / "rehearsal.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_plan(path, f"s{uuid4().hex[:12]}", **more)
+
+
+def run(folder: Path, place: tuple[str, str], *options: str) -> Any:
+    (folder / "rehearsal.toml").write_text(FINE, encoding="utf-8")
+    address, token = place
+    words = ["rehearse", str(folder / "rehearsal.toml"), "--url", address, "--out", str(folder / "out"), *options]
+    return CliRunner().invoke(app, words, env={"LARL_TOKEN": token})
+
+
+def test_the_example_shows_every_key() -> None:
+    found = read_plan(EXAMPLE)
+    assert (found.units, found.steps, found.seed, found.clients) == (70, 140, 0, 8)
+    assert found.world == larl.LatentAR([0.9], [-1, 1], [0, 0])
+    text = EXAMPLE.read_text(encoding="utf-8")
+    for name in (*vars(found.traffic), *found.terms.to_dict()):
+        assert re.search(rf"^(# )?{name} = ", text, re.M) or name == "version", name
+
+
+def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str]) -> None:
+    done = run(tmp_path, place, "--study", "whole")
+    assert done.exit_code == 0, done.output
+    assert "Everything that was sent is in the service's records" in done.output
+    found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())
+    page = (tmp_path / "out" / "rehearsal.html").read_text(encoding="utf-8")
+    assert found["decisions"] == 120
+    assert found["differences"] == []
+    assert set(found["states"]) == {"observed", "corrected", "missing", "late", "pending", "unavailable"}
+    assert set(found["taken"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
+    assert set(found["sources"]) == {"policy", "host", "unavailable"}
+    assert len(found["sent"]) == 9, "every kind of traffic"
+    assert len(found["refused"]) == 11, "all that is malformed"
+    assert all(name.startswith("4") for name in found["refused"])
+    assert found["arms"]["nothing"]["mean"] + found["arms"]["prompt"]["mean"] == pytest.approx(1.0)
+    assert found["regret"]["mean"] > 0.0 < found["regret"]["se"]
+    assert 0.0 < found["latency"]["decision"]["p50"] <= found["latency"]["decision"]["p99"]
+    assert "Dress rehearsal of whole" in page
+    assert "http" not in page.replace("http-equiv", ""), "it asks nothing of the network"
+
+
+def test_in_a_cohort_with_defaults_and_units_that_must_register(tmp_path: Path, client: Client) -> None:
+    text = FINE.replace(
+        "patience = 4", 'patience = 4\npooling = "full"\ndefault_reward = 0.5\nregistration = "explicit"'
+    )
+    found = rehearse(plan(tmp_path, text), client, guarded=True)
+    assert found.differences == []
+    assert found.states["defaulted"] > 0
+
+
+def test_one_seed_is_one_rehearsal(tmp_path: Path, client: Client) -> None:
+    def figures(**more: Any) -> dict[str, Any]:
+        found = rehearse(plan(tmp_path, **more), client, guarded=True).to_dict()
+        return {name: value for name, value in found.items() if name not in ("study", "seconds", "latency")}
+
+    first = figures()
+    assert figures() == first
+    assert figures(seed=1)["sent"] != first["sent"]
+
+
+class Meddling(Client):
+    """While the rehearsal looks at the records, somebody else has used the study."""
+
+    def decisions(self, study: str, unit: str | None = None) -> Iterator[Outcome]:
+        found = list(super().decisions(study, unit))
+        if found:
+            observed = next(each for each in reversed(found) if each.state == "observed")
+            self.observe(observed.id, 77.0)
+            self.decide(study, "stranger")
+        return super().decisions(study, unit)
+
+
+def test_what_was_not_sent_is_found(
+    tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("larl.client.Client", Meddling)
+    done = run(tmp_path, place, "--study", "meddled")
+    assert done.exit_code == 3
+    assert re.search(r"error: 4 differences .* The first: unit-\d+: the reward of decision meddled\.", done.output)
+    found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())["differences"]
+    assert "is corrected; it should be observed" in found[0]
+    assert "stranger: a unit that was not sent" in found
+
+
+def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: Path, client: Client) -> None:
+    wanted = plan(tmp_path, steps=3)
+    closed = replace(wanted, words=wanted.words | {"study": f"{wanted.terms.study}-other"})
+    found = rehearse(closed, client)  # its units ask for a study that was never made
+    assert len(found.differences) == 6
+    assert "was refused (404: there is no such study" in found.differences[0]
+
+
+def test_a_study_in_use_is_left_alone(tmp_path: Path, place: tuple[str, str], client: Client) -> None:
+    client.make_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, floor=0.1, patience=4)
+    client.decide("used", "somebody")
+    done = run(tmp_path, place, "--study", "used")
+    assert done.exit_code == 2
+    assert "study = 'used' is not usable; accepted: a study of its own" in done.output
+    assert len(list(client.decisions("used"))) == 1
+
+
+def test_mistakes_are_one_line(tmp_path: Path, place: tuple[str, str]) -> None:
+    wrong = run(tmp_path, place, "--token", "larl_wrong")
+    assert (wrong.exit_code, wrong.output.count("\n")) == (2, 1)
+    assert "A token" in wrong.output or "send a token" in wrong.output
+    taken = run(tmp_path, (place[0] + "/nowhere", place[1]))
+    assert (taken.exit_code, taken.output.count("\n")) == (2, 1)
+
+
+def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
+    (tmp_path / "rehearsal.toml").write_text(FINE, encoding="utf-8")
+    words = [
+        "rehearse",
+        "rehearsal.toml",
+        "--url",
+        place[0],
+        "--token",
+        place[1],
+        "--steps",
+        "100000",
+        "--study",
+        "long",
+    ]
+    process = subprocess.Popen([*LARL, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "%" in process.stderr.readline(), "progress"
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert list((tmp_path / "results" / "rehearsal").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("units = 6", "units = 0", r":2: units = 0 .*a whole number from 1"),
+        ("units = 6", "unit = 6", r":2: unit = 6 .*only the keys study, world"),
+        ("steps = 20\n", "", r"steps = None"),
+        ("lost = 0.1", "lost = 1.5", r":14: traffic: .*lost = 1.5 .*≤ 1"),
+        ("lost = 0.1", "lost = 0.8", r"late = 0.3 .*at most 0.2"),
+        ("lost = 0.1", "lose = 0.1", r":14: traffic: lose = 0.1 .*only the fields lost, late"),
+        ("paper = 1", "paper = 2", r":12: world: .*1, 5 or 10"),
+        ("[world]\npaper = 1", "world = 1", r"world = None .*a table \[world\]"),
+        ('"UCB"', '"UCBB"', r":8: study.*UCBB"),
+        ("floor = 0.1", "floor = 0.6", r":9: study: .*floor = 0.6 .*≤ 0.5"),
+        ("patience = 4", "patience = 0", r":10: study: patience = 0"),
+        ("patience = 4", "version = 4", r":10: study: version = 4 .*only the keys study, arms"),
+        ("patience = 4", "default_reward = 'x'", r":10: study: default_reward = 'x' .*a finite number"),
+        ("patience = 4", "fallback = {nothing = 1}", r":10: study: fallback = .*a probability for every arm"),
+        ('"nothing", "prompt"', '"a", "b", "c"', r":7: study: arms = .*2 names, one for each arm of the world"),
+        ("patience = 4", "horizon = 0", r":10: study: horizon = 0 .*from 1"),
+        ('"trial"', '"Trial!"', r":6: study: study = 'Trial!' .*a-z"),
+        ('{ policy = "UCB" }', '{ policy = "LARL", s = 1, context = 2 }', r":8: study: policy = .*the 0 numbers"),
+    ],
+)  # fmt: skip
+def test_a_file_is_checked_before_anything_starts(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "rehearsal.toml"
+    assert old in FINE
+    path.write_text(FINE.replace(old, new), encoding="utf-8")
+    with pytest.raises(larl.InvalidValue, match=said):
+        read_plan(path)
