@@ -1,7 +1,7 @@
 """The command line.
 
-Exit codes: 0 done, 1 a file could not be written, 2 the request was refused, 3 some blocks of a study failed (each is
-named; the others are done) or a rehearsed service recorded something else than it was sent, 130 stopped.
+Exit codes: 0 done, 1 a file or storage could not be used, 2 the request was refused, 3 some blocks of a study failed
+(each is named; the others are done), or a replay or rehearsal found something else than was stored or sent, 130 stopped.
 """
 
 import sys

@@ -12,8 +12,9 @@ import typer.testing
 
 from larl.cli import app
 from larl.service.database import Database
+from larl.service.integrity import Mismatch, whole
 from larl.service.journal import Journal
-from larl.service.replay import Mismatch, Replay, whole
+from larl.service.replay import Replay
 from tests.service import records
 
 KINDS = {"study", "policy", "closed", "unit", "decision", "reward", "default", "delivered", "issue", "resolved"}

@@ -72,13 +72,16 @@ def replay(
 
     from larl._progress import Progress
     from larl.service.database import Database
+    from larl.service.integrity import Mismatch, whole
     from larl.service.journal import Journal
-    from larl.service.replay import Mismatch, Replay, whole
+    from larl.service.replay import Replay
 
     began, database = time.monotonic(), Database(storage)
     try:
-        with Progress(max(whole(database), 1), shown=True) as progress:
-            done = Replay(Journal(database), study).run(progress.worked)
+        whole(database)
+        again = Replay(Journal(database), study)
+        with Progress(again.count(), shown=True) as progress:
+            done = again.run(progress.worked)
     except Mismatch as error:
         print(f"mismatch: {error}", file=sys.stderr)
         raise typer.Exit(3) from error
@@ -123,14 +126,15 @@ def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write
     from larl._progress import Progress
     from larl.service.backup import backup
     from larl.service.database import Database, StorageError
-    from larl.service.replay import Mismatch, whole
+    from larl.service.integrity import Mismatch, whole
 
     database = Database(storage)
     try:
         with Progress(max(whole(database), 1), shown=True) as progress:
             counts = backup(database, out, progress.worked)
     except Mismatch as error:
-        raise StorageError(f"{storage}: there is nothing whole to be kept: {error}") from error
+        shown = database.url.render_as_string()
+        raise StorageError(f"{shown}: there is nothing whole to be kept: {error}") from error
     finally:
         database.close()
     print(f"written and read back: {out}, {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")

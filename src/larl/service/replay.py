@@ -9,7 +9,6 @@ In memory: a few numbers for every unit, and minds up to `room` bytes; one that 
 comes back. A pooled study has one mind.
 """
 
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,25 +20,15 @@ from larl import __version__
 from larl._check import InvalidValue
 from larl.agent import Decision
 from larl.service import answers
-from larl.service.database import Database, StorageError, journal
+from larl.service.database import StorageError, journal
 from larl.service.desk import ROOM
+from larl.service.integrity import Mismatch, about, same
 from larl.service.journal import Journal, Row, text
 from larl.service.minds import Mind
 from larl.service.studies import LEARNT_FROM, Seat, Study
 from larl.service.terms import Terms
 
-LONGEST = 300  # characters of a value that are shown
 COLUMNS = ("unit", "ref", "number", "answer")
-
-
-class Mismatch(Exception):
-    """A row that is not what comes out."""
-
-    def __init__(self, seq: int, about: str, what: str, stored: Any, derived: Any) -> None:
-        self.seq, self.about, self.what, self.stored, self.derived = seq, about, what, stored, derived
-        shown = [value if isinstance(value, str) else json.dumps(value) for value in (stored, derived)]
-        cut = [value if len(value) <= LONGEST else value[:LONGEST] + "…" for value in shown]
-        super().__init__(f"row {seq}, {about}: {what} is stored as {cut[0]}; what comes out is {cut[1]}")
 
 
 class Summary(NamedTuple):
@@ -74,12 +63,21 @@ class Replay:
             "delivered": self._delivered, "issue": self._issue, "resolved": self._resolved,
         }  # fmt: skip
 
+    def count(self) -> int:
+        """How many rows there are to go through, at least 1."""
+        with self._book.database.reading() as connection:
+            found = connection.scalar(sql.select(sql.func.count()).select_from(journal).where(*self._where()))
+        if self._only and not found:
+            raise InvalidValue("replay", "study", self._only, "a study of this storage")
+        return found or 1
+
+    def _where(self) -> list[Any]:
+        return [journal.c.study == self._only] if self._only else []
+
     def run(self, step: Callable[[], object] = lambda: None) -> Summary:
         """Go through all rows; `step` is called after each. Raises Mismatch."""
-        if self._only and not self._book.select(journal.c.study == self._only, limit=1):
-            raise InvalidValue("replay", "study", self._only, "a study of this storage")
         rows, by = 0, Counter[str]()
-        for row in self._book.all(*([journal.c.study == self._only] if self._only else [])):
+        for row in self._book.all(*self._where()):
             self.check(row)
             rows += 1
             by.update([row.said["larl"]] if row.kind == "decision" else [])
@@ -99,9 +97,9 @@ class Replay:
             raise
         except Exception as error:
             reason = f"nothing ({type(error).__name__}: {error})"
-            raise Mismatch(row.seq, _about(row), row.kind, row.answer, reason) from error
+            raise Mismatch(row.seq, about(row), row.kind, row.answer, reason) from error
         for name in COLUMNS:
-            _same(row, name, getattr(row, name), derived.get(name))
+            same(row, name, getattr(row, name), derived.get(name))
 
     def _study(self, row: Row, past: Past) -> dict[str, Any]:
         if past.study.versions:
@@ -136,7 +134,7 @@ class Replay:
     def _decision(self, row: Row, past: Past) -> dict[str, Any]:
         seat, terms, source = past.seats[row.asked["unit"]], past.study.terms, row.said["source"]
         if due := seat.due(terms.patience):
-            raise Mismatch(row.seq, _about(row), "default reward", "none", f"one for {due[0][1]} before this row")
+            raise Mismatch(row.seq, about(row), "default reward", "none", f"one for {due[0][1]} before this row")
         found = self._found(row, past.study, seat, source)
         t = seat.steps
         past.owed.discard(seat.unit)
@@ -170,7 +168,7 @@ class Replay:
         if t is None:
             raise ValueError("none was due")
         words = answers.instead(terms, name)
-        _same(row, "request", row.request, text(words))
+        same(row, "request", row.request, text(words))
         past.owed.add(seat.unit)
         taken = self._observed(row, past, seat, words)
         answer = text(answers.defaulted(words, taken, row.at))
@@ -244,55 +242,3 @@ class Replay:
         """What a mind learns from, up to a row."""
         here = (journal.c.study == row.study, journal.c.kind.in_(LEARNT_FROM), journal.c.seq < row.seq)
         return self._book.all(*here, *([journal.c.unit == unit] if unit else []))
-
-
-def whole(database: Database) -> int:
-    """How many rows a journal has, none of which is missing. Raises Mismatch; StorageError, if the file is damaged."""
-    with database.reading() as connection:
-        if database.lite:
-            found = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
-            if found != "ok":
-                raise StorageError(f"{database.path}: the file is damaged: {str(found).splitlines()[0]}")
-        rows, first, last = connection.execute(
-            sql.select(sql.func.count(), sql.func.min(journal.c.seq), sql.func.max(journal.c.seq))
-        ).one()
-        if rows and (first, last) != (1, rows):
-            raise _gap(connection)
-    return int(rows)
-
-
-def _gap(connection: sql.Connection) -> Mismatch:
-    """The first number that there is not."""
-    after = journal.alias()
-    followed = sql.exists().where(after.c.seq == journal.c.seq + 1)
-    last = connection.scalar(sql.select(sql.func.min(journal.c.seq)).where(~followed))
-    begins = connection.scalar(sql.select(journal.c.seq).where(journal.c.seq == 1))
-    return Mismatch((last or 0) + 1 if begins else 1, "any study", "row", "nothing", "a row: numbers have no gap")
-
-
-def _about(row: Row) -> str:
-    return f"decision {row.ref}" if row.ref and row.kind != "issue" else f"{row.kind} of study {row.study}"
-
-
-def _same(row: Row, name: str, stored: Any, derived: Any) -> None:
-    """Refuse a column that differs; of an answer, say which field does."""
-    if stored == derived:
-        return
-    if name == "answer":
-        try:
-            said, comes = json.loads(stored), json.loads(derived)
-        except ValueError:
-            said, comes = stored, derived
-        raise Mismatch(row.seq, _about(row), *_first("", said, comes, stored, derived))
-    raise Mismatch(row.seq, _about(row), name, stored, derived)
-
-
-def _first(path: str, said: Any, comes: Any, stored: str, derived: str) -> tuple[str, Any, Any]:
-    """The first field that differs, by its path; all of it, if it is only written differently."""
-    if isinstance(said, dict) and isinstance(comes, dict) and list(said) == list(comes):
-        for name in said:
-            if said[name] != comes[name]:
-                return _first(f"{path}.{name}".lstrip("."), said[name], comes[name], stored, derived)
-    if not path:
-        return "answer", stored, derived
-    return path, said, comes
