@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +21,14 @@ FLAGS = (
     "--disable-extensions", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE = 30.0  # seconds
+# Chromium reads commands from descriptor 3 and answers to 4.
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for place, end in enumerate(ends, 3):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Tab:
@@ -143,10 +152,10 @@ def browser() -> Iterator[Tab]:
     """A browser with one tab, gone afterwards."""
     reads, child_writes = os.pipe()
     child_reads, writes = os.pipe()
+    ends = (str(child_reads), str(child_writes))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        command = f'exec "$@" 3<&{child_reads} 4>&{child_writes}'
         process = subprocess.Popen(
-            ["sh", "-c", command, "sh", str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"],
+            [sys.executable, "-c", LAUNCH, *ends, str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"],
             pass_fds=(child_reads, child_writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip

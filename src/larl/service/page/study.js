@@ -57,7 +57,7 @@ export class StudyView {
     this.trail = [[study, studyLink(study)]];
     this.seq = 0;
     this.first = 0;
-    this.by = "days";
+    this.by = null;
     this.facts = make("p", { class: "facts" });
     this.figures = new Figures(["Units", "Decisions", "Mean reward", "Pending", "Late", "Explored", "Fallbacks"]);
     this.issues = new Issues(study, visitor);
@@ -83,9 +83,9 @@ export class StudyView {
 
   timed() {
     const choice = (by, text) => make("label", {}, make("input", {
-      type: "radio", name: "by", value: by, checked: by === this.by, onchange: () => { this.by = by; this.chart(); },
+      type: "radio", name: "by", value: by, onchange: () => { this.by = by; this.chart(); },
     }), make("span", {}, text));
-    const choices = make("fieldset", { class: "choice" }, make("legend", { class: "unseen" }, "Time axis of the charts"), choice("days", "By day"), choice("steps", "By step of the units"));
+    const choices = this.choices = make("fieldset", { class: "choice" }, make("legend", { class: "unseen" }, "Time axis of the charts"), choice("days", "By day"), choice("steps", "By step of the units"));
     return make("section", { "aria-label": "Over time" }, make("div", { class: "heading" }, make("h2", {}, "Over time"), choices),
       make("div", { class: "grid" }, [this.rewards, this.odds, this.shares, this.perDay].map((chart) => make("div", { class: "panel" }, chart.node))));
   }
@@ -104,6 +104,7 @@ export class StudyView {
     if (!found) return null;
     const fresh = this.seq && found.behind === 0 ? found.decisions - this.data.decisions : 0;
     this.data = found;
+    if (!this.by) this.choose(found.days.start.length > 2 ? "days" : "steps");
     this.behind.hidden = found.behind === 0;
     say(this.behind, `Reading the journal: ${plural(found.behind, "row")} to go.`);
     this.every = found.behind ? 100 : 2_000;
@@ -113,6 +114,11 @@ export class StudyView {
     this.issues.update(found);
     await Promise.all([this.list(signal), this.describe(signal)]);
     return { text: lastly(fresh, found.at) };
+  }
+
+  choose(by) {
+    this.by = by;
+    this.choices.querySelector(`[value=${by}]`).checked = true;
   }
 
   async describe(signal) {

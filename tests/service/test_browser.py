@@ -1,0 +1,290 @@
+"""The page as people meet it: a real browser, a real service, and a study in which things happen."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larl.service.access import Access
+from larl.service.clock import now
+from larl.service.database import Database
+from larl.service.journal import Journal
+from larl.service.troubles import Troubles
+from tests.service.browser import CHROMIUM, Tab, browser
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+TRICKY = "<img src=x onerror=alert(1)>"
+SPOKEN = "document.querySelector('.chart [aria-live]').innerText"
+ARMS = ["rest", "walk", TRICKY]
+
+
+@dataclass
+class Site:
+    """A service, and who uses it."""
+
+    url: str
+    host: str
+    admin: str
+
+    def post(self, path: str, words: dict[str, Any], token: str = "") -> Any:
+        headers = {"Authorization": f"Bearer {token or self.host}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/v1/{path}", json.dumps(words).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def decide(self, key: str, unit: str, value: float | None = None) -> str:
+        """A decision and, if there is a value, its reward."""
+        found = self.post("studies/sleep/decisions", {"unit": unit, "key": key})["id"]
+        if value is not None:
+            self.post(f"decisions/{found}/reward", {"key": key, "value": value})
+        return str(found)
+
+
+@contextmanager
+def serving(storage: str, port: int = 0) -> Iterator[str]:
+    """A service on its way; where it is."""
+    words = ["serve", "--storage", storage, "--port", str(port), "--timeout", "60"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from larl.cli import main; main()", *words], stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True, env=os.environ | {"COLUMNS": "200"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found, "the service did not begin"
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('page') / 'study.db'}"
+
+
+@pytest.fixture(scope="module")
+def site(storage: str) -> Iterator[Site]:
+    """A service with a study of two units, in which something has gone wrong."""
+    database = Database(storage, create=True)
+    host, admin = Access(database).create("*", "host"), Access(database).create("*", "admin")
+    with serving(storage) as url:
+        found = Site(url, host, admin)
+        words = {"study": "sleep", "arms": ARMS, "policy": {"policy": "UCB"}, "floor": 0.1, "patience": 3}
+        found.post("studies", words, admin)
+        for i in range(12):
+            found.decide(f"first-{i}", f"unit-{i % 2}", i / 10 if i != 3 else None)
+    book = Journal(database)
+    with book.turn() as turn:
+        words_of_it = ("the policy failed: it lost its way", "the fixed probabilities decided")
+        Troubles(book).note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
+    with serving(storage, int(url.rpartition(":")[2])):  # anew: it numbers the rows after those
+        yield found
+    database.close()
+
+
+@pytest.fixture
+def tab() -> Iterator[Tab]:
+    with browser() as found:
+        found.size(1280, 900)
+        yield found
+
+
+def enter(tab: Tab, site: Site, place: str = "#/study/sleep") -> None:
+    tab.open(f"{site.url}/{place}")
+    tab.write("#token", site.admin)
+    tab.press("Enter")
+    tab.until(
+        "document.querySelector('#visitor button') !== null && document.querySelector('#status').innerText === 'Live'"
+    )
+
+
+def figure(tab: Tab, name: str) -> str:
+    """A figure of the list of figures."""
+    find = f"[...document.querySelectorAll('.figures div')].find((each) => each.innerText.startsWith('{name}'))"
+    return str(tab.do(f"{find}.querySelector('dd').innerText"))
+
+
+def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None:
+    tab.open(f"{site.url}/")
+    tab.says("Log in")
+    tab.write("#token", site.admin)
+    tab.click("Log in")
+    tab.says("Open issues")
+    tab.click("sleep")
+    tab.until("document.querySelectorAll('.plot svg .line').length > 1")
+    tab.do("window.sameAsBefore = true")
+    before = int(figure(tab, "Decisions"))
+    for i in range(5):
+        site.decide(f"live-{i}", "unit-2", 1.0)
+    tab.until(f"document.querySelector('.figures').innerText.includes('{before + 5}')")
+    assert figure(tab, "Units") == "3"
+    tab.says("5 new decisions")
+
+    tab.click("unit-2")
+    tab.says("Pending and late rewards")
+    tab.until("document.querySelectorAll('tbody tr').length >= 5")
+    steps = tab.do("document.querySelectorAll('.mark').length")
+    open_one = site.decide("waits", "unit-2")
+    tab.until(f"document.querySelectorAll('.mark').length === {steps + 1}")
+    assert figure(tab, "Pending") == "1"
+    site.post(f"decisions/{open_one}/reward", {"key": "waits", "value": 2.5})
+    tab.until("document.querySelector('.figures').innerText.includes('Pending\\n0')")
+    tab.says("2.500")
+
+    tab.do("history.back()")
+    tab.says("it lost its way")
+    tab.click("Resolve…")
+    tab.do("document.querySelector('.issue textarea').focus()")
+    tab.call("Input.insertText", text=f"restarted it {TRICKY}")
+    site.decide("meanwhile", "unit-0", 0.0)  # the study moves on; what is being written stays
+    tab.until(f"document.querySelector('.figures').innerText.includes('{before + 7}')")
+    assert "restarted it" in tab.do("document.querySelector('.issue textarea').value")
+    tab.click("Mark as resolved")
+    tab.says("none open")
+    tab.do("document.querySelector('.issues + details summary').click()")
+    tab.says(f"restarted it {TRICKY}")
+    assert tab.do("window.sameAsBefore"), "it was loaded again"
+
+    tab.click("Log out")
+    tab.says("You are logged out.")
+    assert "unit-2" not in tab.text
+    assert tab.do("fetch('v1/studies').then((answer) => answer.status)") == 401
+    refused = [text for text in tab.complaints if "401" not in str(text)]  # that one was to be refused
+    assert refused == []
+    assert all(url.startswith((f"{site.url}/", "about:")) for url in tab.requests)
+
+
+def test_nothing_leaves_the_address(tab: Tab, site: Site) -> None:
+    tab.open(f"{site.url}/")
+    tab.says("Log in")
+    tab.do("addEventListener('securitypolicyviolation', (each) => { window.broken = each.effectiveDirective })")
+    assert tab.do("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'blocked')") == "blocked"
+    tab.until("window.broken === 'connect-src'")
+    tab.do("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))")
+    tab.until("window.broken === 'script-src-elem'")
+    assert tab.do("window.ran === undefined")
+
+
+def test_a_wrong_token_is_refused_in_words(tab: Tab, site: Site) -> None:
+    tab.open(f"{site.url}/")
+    tab.write("#token", "larl_nothing")
+    tab.press("Enter")
+    tab.says("Refused: no such token is in force here.")
+    tab.do("document.querySelector('#token').value = ''")
+    tab.write("#token", site.host)
+    tab.press("Enter")
+    tab.says("take one of an analyst or an admin")
+
+
+@pytest.mark.parametrize("place", ["#/", "#/study/sleep", "#/study/sleep/unit/unit-0"])
+def test_it_fits_a_phone_and_everything_has_a_name(tab: Tab, site: Site, place: str) -> None:
+    tab.size(360, 740, dark=True)
+    enter(tab, site, place)
+    tab.until("document.querySelector('main h1') !== null && !document.body.innerText.includes('Reading…')")
+    assert tab.do("document.documentElement.scrollWidth") == 360
+    assert tab.do("document.querySelector('main img') === null"), "an arm's name became an element"
+    small = (
+        "[...document.querySelectorAll('button')].filter((each) => each.offsetHeight && each.offsetHeight < 32).length"
+    )
+    assert tab.do(small) == 0
+    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "link", "textbox", "radio", "image", "table", "region", "heading", "group"}
+    for node in nodes:
+        role = node.get("role", {}).get("value")
+        if role in roles and not node["ignored"]:
+            assert node["name"]["value"] or role in ("group", "image"), node
+    levels = tab.do("[...document.querySelectorAll('h1, h2, h3')].map((each) => Number(each.tagName[1]))")
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert tab.do("['header', 'nav', 'main'].every((each) => document.querySelectorAll(each).length === 1)")
+    assert tab.complaints == []
+
+
+def test_it_can_be_used_without_a_pointer(tab: Tab, site: Site) -> None:
+    enter(tab, site)
+    assert tab.do("document.activeElement.tagName") == "H1"
+    tab.do("document.body.focus(); document.activeElement.blur()")
+    tab.do("document.querySelector('.skip').focus()")
+    tab.press("Enter")
+    assert tab.do("document.activeElement.id") == "main"
+    assert tab.do("location.hash") == "#/study/sleep"
+    tab.until("document.querySelector('.plot svg .line') !== null")
+    tab.do("document.querySelector('.plot svg').focus()")
+    tab.press("ArrowRight")
+    assert tab.do(SPOKEN).startswith("Step 0; Reward "), tab.do(SPOKEN)
+    assert tab.do("!document.querySelector('.tip').hidden")
+    tab.press("End")
+    assert not tab.do(SPOKEN).startswith("Step 0; ")
+    tab.press("Escape")
+    assert tab.do("document.querySelector('.tip').hidden")
+    tab.do("document.querySelector('input[value=days]').click()")
+    tab.do("document.querySelector('.plot svg').focus()")
+    tab.press("End")
+    assert re.search(r"^20\d\d-\d\d-\d\d; Reward .+; Expected ", tab.do(SPOKEN)), tab.do(SPOKEN)
+    tab.do("document.querySelector('input[value=steps]').click()")
+    tab.do("document.querySelector('.chart summary').click()")
+    tab.until("document.querySelectorAll('.chart table tbody tr').length > 3")
+    assert tab.do("document.querySelector('.chart table thead').innerText").split() == [
+        "Step",
+        "Reward",
+        "Expected",
+    ]
+
+
+def test_what_there_is_not_is_said(tab: Tab, site: Site) -> None:
+    enter(tab, site, "#/study/sleep")
+    tab.do("location.hash = '#/study/nowhere'")
+    tab.says("there is no such study")
+    tab.do("location.hash = '#/study/sleep/unit/nobody'")
+    tab.says("there is no such unit")
+    site.post("studies", {"study": "empty", "arms": ARMS, "policy": {"policy": "UCB"}}, site.admin)
+    tab.do("location.hash = '#/study/empty'")
+    tab.says("No unit has entered this study yet.")
+    tab.says("Nothing to show yet.")
+
+
+def test_a_service_that_is_gone_is_said_to_be_and_comes_back(tab: Tab, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    with_token = Access(Database(storage, create=True)).create("*", "analyst")
+    with serving(storage) as url:
+        here = Site(url, "", with_token)
+        tab.open(f"{url}/")
+        tab.write("#token", here.admin)
+        tab.press("Enter")
+        tab.says("There is no study yet")
+        tab.do("location.hash = '#/study/none'")
+        tab.do("location.hash = '#/'")
+        tab.says("There is no study yet")
+    tab.do("document.dispatchEvent(new Event('visibilitychange'))")
+    tab.says("No connection")
+    with serving(storage, int(url.rpartition(":")[2])):
+        tab.do("window.dispatchEvent(new Event('online'))")
+        tab.until("document.querySelector('#status').innerText === 'Live'")
+
+
+def test_no_look_while_nobody_sees_it(tab: Tab, site: Site) -> None:
+    enter(tab, site)
+    tab.do("Object.defineProperty(document, 'hidden', { get: () => window.away ?? false, configurable: true })")
+    tab.do("window.away = true")
+    time.sleep(2.5)  # the look that was due
+    tab.do("1")
+    before = len(tab.requests)
+    time.sleep(4.5)
+    tab.do("1")
+    assert len(tab.requests) == before
+    tab.do("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    time.sleep(1.0)
+    tab.do("1")
+    assert len(tab.requests) > before
