@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from larl import __version__
 from larl._compile import source_digest
 from larl.agent import Agent, Decision
@@ -47,15 +49,27 @@ class Mind:
         """Bytes that it takes, about."""
         if self.terms.pooled:
             return 0  # one a study: it stays
-        state = sum(int(array.nbytes) for array in arrays_of(self.held.state).values())
-        return COPIES * state + 48 * self.terms.patience
+        return COPIES * self.terms.state_size + 48 * self.terms.patience
 
     def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:
         """Decide for a unit; the id of the decision is the study's."""
         self.fresh += 1
+        self._check(unit)
         context = context if self.terms.width else None
         found: Decision = self.held.decide(*self._who(unit), available, context)
         return found._replace(id=f"{self._prefix}{found.id}")
+
+    def _check(self, unit: str) -> None:
+        """Refuse to decide with what is not a number any more: arms that cannot be compared would be chosen from."""
+        if not self.terms.pooled:
+            state = self.held.state
+        elif unit in self.held.units:
+            state = self.held.state(unit)
+        else:
+            return
+        for name, array in arrays_of(state).items():
+            if name in self.terms.numbers and not np.isfinite(array).all():
+                raise ArithmeticError(f"{name}, which the policy has learnt, is not a number")
 
     def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Somebody else has chosen."""

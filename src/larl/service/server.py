@@ -4,6 +4,7 @@ import ipaddress
 import logging
 import socket
 import sys
+from functools import partial
 
 import uvicorn
 
@@ -15,7 +16,9 @@ from larl.service.door import Settings
 from larl.service.journal import TERMS, Journal
 from larl.service.minds import Mind
 from larl.service.studies import Study
+from larl.service.watch import Watch
 
+WARMING = 300.0  # seconds that a policy may take to be compiled
 GRACE = 10  # seconds that open requests have when the service is asked to stop
 
 
@@ -50,9 +53,16 @@ def warm(book: Journal) -> None:
     for name, study in studies.items():
         if study.closed is None:
             print(f"preparing {name}", file=sys.stderr, flush=True)
-            mind = Mind(study.terms, 0)
-            decision = mind.decide("unit", None, [0.0] * study.terms.width)
-            mind.observe(decision.id, 0.0, None)
+            try:
+                Watch(WARMING).run(partial(_try, study))
+            except Exception as error:  # its decisions will fall back; other studies are served as ever
+                print(f"{name} cannot be prepared: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def _try(study: Study) -> None:
+    mind = Mind(study.terms, 0)
+    decision = mind.decide("unit", None, [0.0] * study.terms.width)
+    mind.observe(decision.id, 0.0, None)
 
 
 def _loopback(host: str) -> bool:
