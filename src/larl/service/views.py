@@ -8,7 +8,6 @@ from larl.service.journal import TERMS, Journal, Row
 from larl.service.problems import missing
 from larl.service.studies import Study, info
 
-MOST = 1_000
 OUTCOMES = ("reward", "default")
 
 
