@@ -3,7 +3,6 @@
 import math
 from typing import Any, NamedTuple
 
-from larl._check import InvalidValue
 from larl.agent import Decision
 from larl.service import answers
 from larl.service.database import journal
@@ -47,22 +46,20 @@ class Clerk:
 
     def make(self, turn: Turn, command: Command, at: str) -> Row:
         terms = Terms.of(command.words | {"study": command.study})
-        self._studies.add(
-            Row(0, command.study, "study", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
-        )
-        shown = answers.made(self._studies.get(command.study), at)
-        return turn.append(command.study, "study", at, text(command.words), text(shown), number=1, key=command.key)
+        answer = text(answers.made(Study([terms]), at))
+        row = turn.append(command.study, "study", at, text(command.words), answer, number=1, key=command.key)
+        self._studies.add(row)
+        return row
 
     def change(self, turn: Turn, command: Command, at: str) -> Row:
         study, words = self._studies.open(command.study), command.words
         if words["replaces"] != study.terms.version:
             raise invalid("replaces", words["replaces"], f"{study.terms.version}, the version in force")
         terms = study.terms.changed(words["policy"], words.get("floor"))
-        self._studies.add(
-            Row(0, command.study, "policy", None, None, None, None, at, "", text({"terms": terms.to_dict()}))
-        )
         answer = text(answers.changed(terms, at))
-        return turn.append(command.study, "policy", at, text(words), answer, number=terms.version, key=command.key)
+        row = turn.append(command.study, "policy", at, text(words), answer, number=terms.version, key=command.key)
+        self._studies.add(row)
+        return row
 
     def close(self, turn: Turn, command: Command, at: str) -> Row:
         study = self._studies.open(command.study)
@@ -176,6 +173,8 @@ class Clerk:
         words = command.words
         if words["arm"] is not None and words["arm"] not in study.terms.arms:
             raise invalid("arm", words["arm"], f"one of {', '.join(study.terms.arms)}")
+        if t not in seat.pending and words["arm"] is None and words["value"] is not None:
+            self._check_arm(turn, study, words["decision"])
         answer = answers.rewarded(words, self._learn(turn, study, seat, words, at), at)
         row = turn.append(
             command.study, "reward", at, text(words), text(answer),
@@ -184,31 +183,21 @@ class Clerk:
         seat.read(row)
         return row
 
+    def _check_arm(self, turn: Turn, study: Study, decision: str) -> None:
+        """A reward is of an arm. It is refused here, and not by the mind, which may not be there to refuse it."""
+        for row in turn.select(journal.c.ref == decision, journal.c.kind == "decision"):
+            if row.said["arm"] is None:
+                raise invalid("arm", None, f"one of {', '.join(study.terms.arms)}: none was available at this decision")
+
     def _learn(self, turn: Turn, study: Study, seat: Seat, words: dict[str, Any], at: str) -> str:
         """Let the mind learn what came of a decision; how it was taken."""
-        failure: Exception
         try:
             mind = self._studies.mind(turn, study, seat)
+            return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
         except Exception as error:
-            failure = error
-        else:
-            try:
-                return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
-            except InvalidValue:  # a reward for a step without an arm
-                raise
-            except Exception as error:
-                failure = error
-        done = "the reward was stored, and is learnt from once the policy works"
-        self._failed(turn, study, seat, failure, done, at)
-        self._refuse_without_arm(turn, study, words)
-        return "stored"
-
-    def _refuse_without_arm(self, turn: Turn, study: Study, words: dict[str, Any]) -> None:
-        """What a mind would refuse is not stored for it: it could never learn the rest."""
-        for row in turn.select(journal.c.ref == words["decision"], journal.c.kind == "decision"):
-            if row.said["arm"] is None and words["arm"] is None and words["value"] is not None:
-                accepted = f"one of {', '.join(study.terms.arms)}: none was available at step {row.number}"
-                raise invalid("arm", None, accepted)
+            done = "the reward was stored, and is learnt from once the policy works"
+            self._failed(turn, study, seat, error, done, at)
+            return "stored"
 
     def delivered(self, turn: Turn, command: Command, at: str) -> Row:
         _, seat, t = self._about(turn, command)
@@ -236,12 +225,10 @@ class Clerk:
         if not found:
             raise missing("issue", str(number))
         answer = answers.resolved(command.words, at)
-        row = turn.append(
+        return turn.append(
             command.study, "resolved", at, text(command.words), text(answer), number=number, key=command.key,
             unit=found[0].unit, ref=found[0].said["code"],
         )  # fmt: skip
-        self._troubles.follow(row)
-        return row
 
     def _failed(self, turn: Turn, study: Study, seat: Seat, error: Exception, done: str, at: str) -> None:
         """A policy failed: its mind is not trusted any more, and people are told."""
@@ -253,8 +240,10 @@ class Clerk:
 
 
 def _sound(found: Decision) -> Decision:
-    """A decision whose probabilities are some."""
+    """A decision whose numbers are some."""
     odds = found.probabilities.values()
+    if not all(math.isfinite(value) for value in (found.expected, found.width) if value is not None):
+        raise ArithmeticError("what the policy expects of its arm is not a number")
     if not all(0.0 <= chance <= 1.0 + 1e-9 for chance in odds) or not math.isclose(sum(odds), 1.0, abs_tol=1e-6):
         raise ArithmeticError("the probabilities of the arms are none")
     return found

@@ -36,7 +36,7 @@ class Desk:
         self, book: Journal, *, seconds: float = SECONDS, room: int = ROOM, alert: Callable[[Any], None] = print
     ) -> None:  # fmt: skip
         self._book, self._alert = book, alert
-        self._watch, self._troubles = Watch(seconds), Troubles(book)
+        self._watch, self._troubles = Watch(seconds), Troubles()
         self._studies = Studies(self._watch, room)
         self._clerk = Clerk(self._studies, self._watch, self._troubles)
         self._latest = "".join(row.at for row in book.select(limit=1, newest=True))
@@ -49,7 +49,7 @@ class Desk:
 
     def do(self, commands: Sequence[Command]) -> list[Reply]:
         """Do all of these in one turn; their answers, once what they say is on the disk."""
-        turn = None
+        turn, latest = None, self._latest
         try:
             commands = self._addressed(commands)
             with self._book.turn(self._locks(commands)) as turn:
@@ -63,6 +63,7 @@ class Desk:
             if turn is not None:
                 self._studies.forget_all(turn.rows)
                 self._troubles.take_back(turn.rows)
+            self._latest = latest
             raise
         for issue in self._troubles.fresh:
             self._alert(issue)
@@ -95,7 +96,8 @@ class Desk:
 
     def _one(self, turn: Turn, command: Command) -> Reply:
         """Do one command. If it is refused, or fails, none of its rows stays."""
-        first, reply = len(turn.rows), Problem(500, "the service failed to do this; nothing was changed")
+        first, latest = len(turn.rows), self._latest
+        reply = Problem(500, "the service failed to do this; nothing was changed")
         try:
             found = turn.find(command.study, command.row, command.key)
             if found is None:
@@ -111,7 +113,9 @@ class Desk:
             raise
         except Exception:
             LOG.exception("a command of kind %s failed", command.kind)
+            self._studies.forget(command.study, command.unit)
         if len(turn.rows) > first:
+            self._latest = latest
             self._studies.forget_all(turn.rows[first:])
             self._troubles.take_back(turn.rows[first:])
             turn.take_back(first)

@@ -13,7 +13,7 @@ from larl.service.desk import ROOM, SECONDS
 from larl.service.journal import Journal
 from larl.service.overview import Overviews
 from larl.service.problems import TITLES, Problem
-from larl.service.views import MOST, Views
+from larl.service.views import Views
 from larl.service.writer import Writer
 
 LARGEST = 64 * 1024  # bytes of a body
@@ -119,6 +119,5 @@ StudyName = Annotated[models.Name, Path()]
 UnitName = Annotated[models.Unit, Path()]
 DecisionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}\.[0-9]{1,18}-[0-9]{1,18}-[0-9a-f]{16}$")]
 IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
-After = Annotated[int, Query(ge=0, lt=2**62, description="The cursor: `next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=MOST)]
-OfUnit = Annotated[models.Unit | None, Query()]
+Part = Annotated[models.Part, Query()]
+PartOfUnit = Annotated[models.PartOfUnit, Query()]

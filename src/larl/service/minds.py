@@ -4,7 +4,10 @@ import contextlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from larl import __version__
 from larl._compile import source_digest
@@ -14,9 +17,11 @@ from larl.cohort import Cohort
 from larl.service.evidence import Weights, evidence
 from larl.service.journal import Row, text
 from larl.service.terms import Terms
+from larl.service.watch import Watch
 
 MADE_BY = f"{__version__}-{source_digest()}"  # a snapshot by other code is not used
 _WARM: set[str] = set()
+WARMING = 300.0  # seconds that a policy may take to be compiled
 COPIES = 4  # of a State that an agent keeps, at most
 
 
@@ -24,10 +29,14 @@ def warm(terms: Terms) -> None:
     """Have a policy's machine code at hand: to compile it may take minutes, and a decision must not."""
     what = text([dict(terms.policy), len(terms.arms), terms.pooling])
     if what not in _WARM:
-        mind = Mind(terms, 0)
         with contextlib.suppress(Exception):  # a policy that fails now fails again, and is dealt with, when it decides
-            mind.observe(mind.decide("unit", None, [0.0] * terms.width).id, 0.0, None)
+            Watch(WARMING).run(partial(_try, terms))
         _WARM.add(what)
+
+
+def _try(terms: Terms) -> None:
+    mind = Mind(terms, 0)
+    mind.observe(mind.decide("unit", None, [0.0] * terms.width).id, 0.0, None)
 
 
 class Mind:
@@ -60,16 +69,27 @@ class Mind:
         """Bytes that it takes, about."""
         if self.terms.pooled:
             return 0  # one a study: it stays
-        held = self.held._past.state  # not .state, which goes through the last step: its reward would not be in time
-        state = sum(int(array.nbytes) for array in arrays_of(held).values())
-        return COPIES * state + 48 * self.terms.patience
+        return COPIES * self.terms.state_size + 48 * self.terms.patience
 
     def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:
         """Decide for a unit; the id of the decision is the study's."""
         self.fresh += 1
+        self._check(unit)
         context = context if self.terms.width else None
         found: Decision = self.held.decide(*self._who(unit), available, context)
         return found._replace(id=f"{self._prefix}{found.id}")
+
+    def _check(self, unit: str) -> None:
+        """Refuse to decide with what is not a number any more: arms that cannot be compared would be chosen from."""
+        if not self.terms.pooled:
+            state = self.held.state
+        elif unit in self.held.units:
+            state = self.held.state(unit)
+        else:
+            return
+        for name, array in arrays_of(state).items():
+            if name in self.terms.numbers and not np.isfinite(array).all():
+                raise ArithmeticError(f"{name}, which the policy has learnt, is not a number")
 
     def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Somebody else has chosen."""

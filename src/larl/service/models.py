@@ -116,6 +116,21 @@ class Resolution(Asked):
     note: Words
 
 
+class Part(BaseModel):
+    """Which part of a list is wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: Annotated[int, Field(ge=0, lt=2**62)] = Field(0, description="The cursor: `next` of the page before.")
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+
+
+class PartOfUnit(Part):
+    """Which part of a list is wanted, of one unit or of all."""
+
+    unit: Unit | None = None
+
+
 class Said(BaseModel):
     """An answer."""
 

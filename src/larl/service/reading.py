@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from larl import __version__
 from larl.service import models
-from larl.service.door import After, DecisionId, Here, Limit, OfUnit, StudyName, UnitName, Who, need, refusals
+from larl.service.door import DecisionId, Here, Part, PartOfUnit, StudyName, UnitName, Who, need, refusals
 from larl.service.export import as_csv, as_vw
 from larl.service.table import Table
 
@@ -19,7 +19,7 @@ Text = Annotated[Literal["csv", "vw"], Query(alias="format", description="A tabl
 router = APIRouter(prefix="/v1", responses=refusals(404))
 
 
-@router.get("/health", response_model=models.Health, tags=["service"])
+@router.get("/health", response_model=models.Health, tags=["service"], openapi_extra={"security": [{}]})
 def health(here: Here) -> Any:
     """Whether the service can read its storage. No token is needed."""
     here.book.select(limit=1)
@@ -40,10 +40,10 @@ def study(study: StudyName, here: Here, holder: Who) -> Any:
 
 
 @router.get("/studies/{study}/units", response_model=models.page_of(models.UnitInfo), tags=["units"])
-def units(study: StudyName, here: Here, holder: Who, after: After = 0, limit: Limit = 100) -> Any:
+def units(study: StudyName, here: Here, holder: Who, part: Part) -> Any:
     """The units of a study, as they entered."""
     need(holder, "read", study)
-    return here.views.units(study, after, limit)
+    return here.views.units(study, part.after, part.limit)
 
 
 @router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
@@ -54,12 +54,10 @@ def unit(study: StudyName, unit: UnitName, here: Here, holder: Who) -> Any:
 
 
 @router.get("/studies/{study}/decisions", response_model=models.page_of(models.DecisionState), tags=["decisions"])
-def decisions(
-    study: StudyName, here: Here, holder: Who, unit: OfUnit = None, after: After = 0, limit: Limit = 100
-) -> Any:  # fmt: skip
+def decisions(study: StudyName, here: Here, holder: Who, part: PartOfUnit) -> Any:
     """Decisions, and what became of them."""
     need(holder, "read", study)
-    return here.views.decisions(study, unit, after, limit)
+    return here.views.decisions(study, part.unit, part.after, part.limit)
 
 
 @router.get("/decisions/{decision}", response_model=models.DecisionState, tags=["decisions"])
@@ -70,19 +68,17 @@ def decision(decision: DecisionId, here: Here, holder: Who) -> Any:
 
 
 @router.get("/studies/{study}/rewards", response_model=models.page_of(models.Reward), tags=["decisions"])
-def rewards(
-    study: StudyName, here: Here, holder: Who, unit: OfUnit = None, after: After = 0, limit: Limit = 100
-) -> Any:  # fmt: skip
+def rewards(study: StudyName, here: Here, holder: Who, part: PartOfUnit) -> Any:
     """Rewards as they came, or as they were filled in."""
     need(holder, "read", study)
-    return here.views.rewards(study, unit, after, limit)
+    return here.views.rewards(study, part.unit, part.after, part.limit)
 
 
 @router.get("/studies/{study}/issues", response_model=models.page_of(models.Issue), tags=["issues"])
-def issues(study: StudyName, here: Here, holder: Who, after: After = 0, limit: Limit = 100) -> Any:
+def issues(study: StudyName, here: Here, holder: Who, part: Part) -> Any:
     """What went wrong, and what was done."""
     need(holder, "read", study)
-    return here.views.issues(study, after, limit)
+    return here.views.issues(study, part.after, part.limit)
 
 
 @router.get(

@@ -95,6 +95,15 @@ class Studies:
             where = (journal.c.study == name, journal.c.kind.in_(TERMS), journal.c.seq > after)
             for row in turn.select(*where):
                 self.add(row)
+            if study is not None and study.mind is not None:
+                self._catch_up_all(turn, study)
+
+    def _catch_up_all(self, turn: Turn, study: Study) -> None:
+        """Let a cohort learn what other processes wrote, before anything is added to it here."""
+        try:
+            study.mind = self._follow(turn, study, 0, "", study.mind, study.mind_seq)
+        except Exception:  # where it is needed it is made anew, and fails again if it must
+            study.mind, study.mind_seq = None, 0
 
     def known(self, name: str) -> Study | None:
         """A study, if it is known here."""
@@ -176,8 +185,8 @@ class Studies:
         if time.monotonic() < until:
             raise Resting(f"it failed {failures} times in a row")
         if terms.pooled:
-            if study.mind is None or not turn.alone:
-                study.mind = self._follow(turn, study, 0, "", study.mind, study.mind_seq)
+            if study.mind is None:
+                study.mind = self._follow(turn, study, 0, "", None, 0)
             return study.mind
         if seat.mind is None or seat.version != terms.version:
             seat.mind = self._follow(turn, study, seat.number, seat.unit, None, 0)
@@ -231,20 +240,24 @@ class Studies:
     def forget_all(self, rows: list[Row]) -> None:
         """These rows did not become facts: nothing that may know of them is kept."""
         for row in rows:
-            study = self._known.get(row.study)
-            if study is not None:
-                study.mind, study.mind_seq = None, 0
+            self.forget(row.study, row.unit or "")
             if row.kind in TERMS:
                 self._known.pop(row.study, None)
-            seat = self._seats.pop((row.study, row.unit or ""), None)
-            if seat is not None:
-                self._drop(row.study, seat)
+
+    def forget(self, name: str, unit: str) -> None:
+        """What a study and a unit have learnt is not sure any more: the journal is asked anew."""
+        study = self._known.get(name)
+        if study is not None:
+            study.mind, study.mind_seq = None, 0
+        seat = self._seats.pop((name, unit), None)
+        if seat is not None:
+            self._drop(name, seat)
 
     def settle(self, rows: list[Row]) -> None:
         """These rows are facts now, and have numbers."""
         for row in rows:
             seat = self._seats.get((row.study, row.unit or ""))
-            if seat is not None:
+            if seat is not None and row.kind in LEARNT_FROM:  # others are written without a look at the unit
                 seat.seq = row.seq
             study = self._known[row.study]
             if row.kind in TERMS:

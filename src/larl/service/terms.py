@@ -11,9 +11,11 @@ import numpy as np
 from larl._check import InvalidValue
 from larl._words import FALLBACK, stream_key, word_at
 from larl.agent import Agent
+from larl.agent._file import arrays_of
 from larl.agent._live import Streams
 from larl.cohort import Cohort
 from larl.policies import from_dict
+from larl.policies._pooling import pooled
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,22 @@ class Terms:
     def width(self) -> int:
         """How many numbers a context has."""
         return int(getattr(self.spec, "context", 0))
+
+    @cached_property
+    def _first_state(self) -> Mapping[str, Any]:
+        """What the policy keeps of a unit before its first step, by name."""
+        state = self.spec.init(len(self.arms), horizon=self.horizon, world=None)
+        return arrays_of(pooled(self.spec, state, self.pooling))
+
+    @cached_property
+    def state_size(self) -> int:
+        """Bytes of what the policy keeps of one unit. Of a fresh State: to ask a mind for its own lets it go on."""
+        return sum(int(array.nbytes) for array in self._first_state.values())
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Parts of the policy's State that hold numbers in the beginning, and so must always."""
+        return frozenset(name for name, array in self._first_state.items() if np.isfinite(array).all())
 
     def mind(self, number: int) -> Agent | Cohort:
         """What decides for unit `number`, or for all, before it has seen anything."""

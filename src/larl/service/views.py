@@ -9,7 +9,6 @@ from larl.service.problems import missing
 from larl.service.studies import Study, info
 from larl.service.terms import Terms
 
-MOST = 1_000
 OUTCOMES = ("reward", "default")
 
 

@@ -1,0 +1,61 @@
+"""The whole interface as its description has it: any request is answered as documented, and never by an error of ours.
+
+LARL_EXAMPLES says how many requests are made of each operation: 1,000 in `make torture`.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.testclient import TestClient
+
+from larl.service.access import Access
+from larl.service.app import make_app
+from larl.service.database import Database
+from larl.service.door import Settings
+
+EXAMPLES = int(os.environ.get("LARL_EXAMPLES", "15"))
+DESCRIPTION: Any = make_app(None).openapi()  # type: ignore[arg-type]  # nothing is stored
+UNDESCRIBED = [
+    positive_data_acceptance
+]  # which policies there are, and arms that differ, is more than JSON Schema says
+OPERATIONS = [(path, method) for path, of in DESCRIPTION["paths"].items() for method in of]
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The description, over a service that runs and has a study with a decision in it."""
+    folder: Path = tmp_path_factory.mktemp("interface")
+    database = Database(f"sqlite:///{folder}/study.db", write=True, create=True)
+    token = {"Authorization": f"Bearer {Access(database).create('*', 'admin')}"}
+    app = make_app(database, Settings(rate=1e9))
+    with TestClient(app, headers=token) as client:
+        client.post("/v1/studies", json={"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1})
+        client.post("/v1/studies/sleep/decisions", json={"unit": "unit-17", "key": "1"})
+        yield schemathesis.openapi.from_asgi("/openapi.json", app), token
+    database.close()
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_every_operation_does_as_it_is_described(described: Any, path: str, method: str) -> None:
+    schema, token = described
+    operation = schema[path][method]
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(st.sampled_from([GenerationMode.POSITIVE, GenerationMode.NEGATIVE]), st.data())
+    def asked(mode: GenerationMode, data: Any) -> None:
+        data.draw(operation.as_strategy(generation_mode=mode)).call_and_validate(
+            headers=token, excluded_checks=UNDESCRIBED
+        )
+
+    asked()
