@@ -1,7 +1,7 @@
 """The command line.
 
 Exit codes: 0 done, 1 a file or storage could not be used, 2 the request was refused, 3 some blocks of a study failed
-(each is named; the others are done), or a replay or rehearsal found something else than was stored or sent, 130 stopped.
+(each is named; the others are done), or a replay or rehearsal found what is not as it was stored or sent, 130 stopped.
 """
 
 import sys

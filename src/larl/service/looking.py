@@ -5,28 +5,28 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from larl.service import overview_models as models
-from larl.service.door import After, Here, Limit, StudyName, UnitName, Who, need, refusals
+from larl.service.door import Here, Part, Since, StudyName, UnitName, Who, need, refusals
 
 NOTHING: dict[int | str, Any] = {204: {"description": "Nothing has happened after row `after`."}}
 router = APIRouter(prefix="/v1/studies/{study}", responses=refusals(404) | NOTHING)
 
 
 @router.get("/overview", response_model=models.StudyOverview, tags=["studies"])
-def study(study: StudyName, here: Here, holder: Who, after: After = 0) -> Any:
+def study(study: StudyName, here: Here, holder: Who, since: Since) -> Any:
     """A study at a glance."""
     need(holder, "read", study)
-    return here.overviews.study(study, after) or Response(status_code=204)
+    return here.overviews.study(study, since.after) or Response(status_code=204)
 
 
 @router.get("/roster", response_model=models.Roster, tags=["units"])
-def roster(study: StudyName, here: Here, holder: Who, after: After = 0, limit: Limit = 50) -> Any:
+def roster(study: StudyName, here: Here, holder: Who, part: Part) -> Any:
     """Units as they entered, and how they are doing."""
     need(holder, "read", study)
-    return here.overviews.roster(study, after, limit)
+    return here.overviews.roster(study, part.after, part.limit)
 
 
 @router.get("/units/{unit}/overview", response_model=models.UnitOverview, tags=["units"])
-def unit(study: StudyName, unit: UnitName, here: Here, holder: Who, after: After = 0) -> Any:
+def unit(study: StudyName, unit: UnitName, here: Here, holder: Who, since: Since) -> Any:
     """A unit at a glance: its last steps, and what its policy weighs."""
     need(holder, "read", study)
-    return here.overviews.unit(study, unit, after) or Response(status_code=204)
+    return here.overviews.unit(study, unit, since.after) or Response(status_code=204)

@@ -116,12 +116,25 @@ class Resolution(Asked):
     note: Words
 
 
-class Part(BaseModel):
-    """Which part of a list is wanted."""
+class Since(BaseModel):
+    """What is known already."""
 
     model_config = ConfigDict(extra="forbid")
 
-    after: Annotated[int, Field(ge=0, lt=2**62)] = Field(0, description="The cursor: `next` of the page before.")
+    after: Annotated[int, Field(ge=0, lt=2**62)] = Field(0, description="The cursor: what comes after this row.")
+
+
+class Exported(BaseModel):
+    """As what a study is wanted: a table, or lines for Vowpal Wabbit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["csv", "vw"] = "csv"
+
+
+class Part(Since):
+    """Which part of a list is wanted: `next` of the page before is the cursor."""
+
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
 

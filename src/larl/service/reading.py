@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
@@ -14,7 +14,6 @@ from larl.service.export import as_csv, as_vw
 from larl.service.table import Table
 
 LINES = 500  # of an export that are sent at once
-Text = Annotated[Literal["csv", "vw"], Query(alias="format", description="A table, or lines for Vowpal Wabbit.")]
 
 router = APIRouter(prefix="/v1", responses=refusals(404))
 
@@ -85,12 +84,12 @@ def issues(study: StudyName, here: Here, holder: Who, part: Part) -> Any:
     "/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"],
     responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}},
 )  # fmt: skip
-def export(study: StudyName, here: Here, holder: Who, wanted: Text = "csv") -> Any:
+def export(study: StudyName, here: Here, holder: Who, wanted: Annotated[models.Exported, Query()]) -> Any:
     """All decisions of a study, and what became of them, as text; `larl export` has more formats."""
     need(holder, "read", study)
     here.views.study(study)
     table = Table(here.book, study)
-    lines, kind = (as_csv(table), "text/csv") if wanted == "csv" else (as_vw(table), "text/plain")
+    lines, kind = (as_csv(table), "text/csv") if wanted.format == "csv" else (as_vw(table), "text/plain")
     return StreamingResponse(_in_parts(lines), media_type=kind)
 
 
