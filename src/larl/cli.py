@@ -1,7 +1,7 @@
 """The command line.
 
-Exit codes: 0 done, 1 a file or storage could not be used, 2 the request was refused, 3 some blocks of a study failed (each is
-named; the others are done) or a replay found a mismatch, 130 stopped.
+Exit codes: 0 done, 1 a file or storage could not be used, 2 the request was refused, 3 some blocks of a study failed
+(each is named; the others are done) or a replay found a mismatch, 130 stopped.
 """
 
 import sys
