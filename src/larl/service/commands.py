@@ -111,8 +111,10 @@ def export(
     database = Database(storage)
     try:
         table = Table(Journal(database), study)
-        with Progress(max(table.count(), 1), shown=True) as progress:
-            left = export(table, kind, out, fill, progress.worked)
+        readings = 2 if kind == "lifejacket" else 1  # it looks through all before it writes
+        with Progress(max(readings * table.count(), 1), shown=True) as progress:
+            table.step = progress.worked
+            left = export(table, kind, out, fill)
     finally:
         database.close()
     print(f"written: {out}, {table.count() - sum(left.values()):,} decisions")

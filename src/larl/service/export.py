@@ -5,7 +5,7 @@ Of a study that goes on, decisions and what was known of them when the export be
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def _unusable(record: Record) -> str:
     return "" if record["p_" + record["arm"]] else "the probability is not known"
 
 
-def as_parquet(table: Table, path: Path, step: Callable[[], object] = lambda: None) -> None:
+def as_parquet(table: Table, path: Path) -> None:
     """A Parquet file."""
     try:
         import pyarrow as arrow
@@ -70,28 +70,22 @@ def as_parquet(table: Table, path: Path, step: Callable[[], object] = lambda: No
     with parquet.ParquetWriter(path, schema) as writer:
         while batch := list(islice(records, PAGE)):
             writer.write_table(arrow.Table.from_pylist(batch, schema))
-            for _ in batch:
-                step()
 
 
-def export(
-    table: Table, kind: str, out: Path, fill: float | None = None, step: Callable[[], object] = lambda: None
-) -> dict[str, int]:  # fmt: skip
-    """Write a table to a file, whole or not at all; `step` is called for each row. What was left out, and why."""
+def export(table: Table, kind: str, out: Path, fill: float | None = None) -> dict[str, int]:
+    """Write a table to a file, whole or not at all. What was left out, and why."""
     one_of(*FORMATS)("export", "format", kind)
     left: Counter[str] = Counter()
     lines = {
         "csv": lambda: as_csv(table), "vw": lambda: as_vw(table, left), "lifejacket": lambda: as_lifejacket(table, fill)
     }  # fmt: skip
     if kind == "parquet":
-        write_whole(out, lambda path: as_parquet(table, path, step))
+        write_whole(out, lambda path: as_parquet(table, path))
     else:
-        write_whole(out, lambda path: _write(path, lines[kind](), step))
+        write_whole(out, lambda path: _write(path, lines[kind]()))
     return left
 
 
-def _write(path: Path, lines: Iterator[str], step: Callable[[], object]) -> None:
+def _write(path: Path, lines: Iterator[str]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        for line in lines:
-            file.write(line)
-            step()
+        file.writelines(lines)

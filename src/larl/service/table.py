@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sql
@@ -29,6 +29,7 @@ class Table:
 
     def __init__(self, book: Journal, study: str) -> None:
         self._book, self.study = book, study
+        self.step: Callable[[], object] = lambda: None  # called for each decision that is read
         with book.database.reading() as connection:
             self._end = last_seq(connection)
         known = Study()
@@ -60,6 +61,7 @@ class Table:
                 about[row.ref or ""].append(row)
             for row in rows:
                 yield self._record(row.seq, row.asked, shown(row, about[row.ref or ""]))
+                self.step()
             after = rows[-1].seq
 
     def _record(self, seq: int, asked: Record, said: Record) -> Record:
