@@ -13,6 +13,8 @@ import numpy as np
 
 from larl._files import write_whole
 
+WIDTH = "td:first-child { width: 60%; }"  # the same in all tables
+
 
 class Estimate(NamedTuple):
     """A mean over units, and its standard error (None for one unit)."""
@@ -126,7 +128,7 @@ class Report:
         title = f"Dress rehearsal of {escape(self.study)}"
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}{WIDTH}</style></head>'
             f"<body>\n<h1>{title}</h1>\n{''.join(parts)}\n</body></html>\n"
         )
 
