@@ -4,6 +4,7 @@
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
+# make torture what is done to break the service, at full length (an hour or so): docs/reliability.md
 # Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
 
 PYTHON ?= python3
