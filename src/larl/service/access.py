@@ -15,7 +15,11 @@ from larl._check import InvalidValue, one_of
 from larl.service.clock import now, stamp
 from larl.service.database import Database, sessions, tokens
 
-ROLES = {"host": {"write"}, "analyst": {"read", "resolve"}, "admin": {"write", "read", "resolve", "manage"}}
+ROLES = {
+    "host": {"see", "write"},
+    "analyst": {"see", "read", "resolve"},
+    "admin": {"see", "write", "read", "resolve", "manage"},
+}
 STUDY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TOKEN = re.compile(r"larl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 REMEMBERED = 2.0  # seconds that a revoked token may still work
@@ -30,7 +34,7 @@ class Holder(NamedTuple):
     role: str
 
     def may(self, what: str, study: str) -> bool:
-        """Whether this holder may read, write, resolve or manage a study; "*" is all of them."""
+        """Whether this holder may see the terms of a study, read it, write, resolve or manage; "*" is all of them."""
         return what in ROLES[self.role] and self.study in ("*", study)
 
 

@@ -157,7 +157,7 @@ class StudyInfo(Said):
     arms: list[str]
     policy: dict[str, Any]
     policy_version: int
-    seed: int
+    seed: int | None
     floor: float
     patience: int
     pooling: str

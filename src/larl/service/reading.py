@@ -9,6 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from larl import __version__
 from larl.service import models
+from larl.service.access import Holder
 from larl.service.door import DecisionId, Here, Part, PartOfUnit, StudyName, UnitName, Who, need, refusals
 from larl.service.export import as_csv, as_vw
 from larl.service.table import Table
@@ -27,15 +28,20 @@ def health(here: Here) -> Any:
 
 @router.get("/studies", response_model=list[models.StudyInfo], tags=["studies"])
 def studies(here: Here, holder: Who) -> Any:
-    """The studies that the token may read."""
-    return [study for study in here.views.studies() if holder.may("read", study["study"])]
+    """The studies that the token may see."""
+    found = [study for study in here.views.studies() if holder.may("see", study["study"])]
+    return [_for(holder, study) for study in found]
 
 
 @router.get("/studies/{study}", response_model=models.StudyInfo, tags=["studies"])
 def study(study: StudyName, here: Here, holder: Who) -> Any:
-    """A study, and the policies that it had."""
-    need(holder, "read", study)
-    return here.views.study(study)
+    """A study, and the policies that it had. Who may not read its decisions is not told its seed."""
+    need(holder, "see", study)
+    return _for(holder, here.views.study(study))
+
+
+def _for(holder: Holder, study: dict[str, Any]) -> dict[str, Any]:
+    return study if holder.may("read", study["study"]) else study | {"seed": None}
 
 
 @router.get("/studies/{study}/units", response_model=models.page_of(models.UnitInfo), tags=["units"])
