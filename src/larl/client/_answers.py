@@ -20,7 +20,7 @@ class Study(NamedTuple):
     arms: list[str]
     policy: dict[str, Any]
     policy_version: int
-    seed: int
+    seed: int | None  # None for who may not read the study
     floor: float
     patience: int
     pooling: str
