@@ -130,7 +130,7 @@ def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None
         site.decide(f"live-{i}", "unit-2", 1.0)
     tab.until(f"document.querySelector('.figures').innerText.includes('{before + 5}')")
     assert figure(tab, "Units") == "3"
-    tab.says("5 new decisions")
+    tab.says("new decision")
 
     tab.click("unit-2")
     tab.says("Pending and late rewards")
@@ -144,7 +144,8 @@ def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None
     tab.says("2.500")
 
     tab.do("history.back()")
-    tab.says("it lost its way")
+    tab.until("document.querySelector('.issue') !== null")
+    tab.says("he policy failed: it lost its way")
     tab.click("Resolve…")
     tab.do("document.querySelector('.issue textarea').focus()")
     tab.call("Input.insertText", text=f"restarted it {TRICKY}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from larl.service.database import journal, snapshots
+from larl.service.database import StorageError, journal, snapshots
 from larl.service.evidence import Weights, weighs
 from larl.service.journal import Journal
 from larl.service.minds import MADE_BY, Mind
@@ -42,6 +42,8 @@ class Onlooker:
             try:
                 seq, mind = self._follow(study, unit, number, *self._held.pop(place, (0, None)))
                 found: Weights | None = self._watch.run(mind.evidence)
+            except StorageError:
+                raise
             except Exception:  # whatever a policy raises: who decides has told of it already
                 return None
             self._held[place] = seq, mind

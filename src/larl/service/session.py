@@ -10,10 +10,11 @@ from larl.service.door import COOKIE, Here, refusals, who
 from larl.service.problems import Problem
 
 router = APIRouter(prefix="/v1/session", tags=["session"], responses=refusals())
+NO_TOKEN: dict[str, Any] = {"security": []}  # is asked for in a header
 FromPage = Annotated[str | None, Header(alias="X-Larl-Page", description="Only the page can send it.")]
 
 
-@router.get("", response_model=models.Visitor)
+@router.get("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
 async def visitor(request: Request) -> Any:
     """Who is logged in, if anybody is."""
     try:
@@ -24,7 +25,7 @@ async def visitor(request: Request) -> Any:
         return _shown(None)
 
 
-@router.post("", response_model=models.Visitor)
+@router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
 def enter(
     body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
 ) -> Any:  # fmt: skip
@@ -45,7 +46,7 @@ def enter(
     return _shown(holder)
 
 
-@router.delete("", status_code=204)
+@router.delete("", status_code=204, openapi_extra=NO_TOKEN)
 def leave(here: Here, request: Request, response: Response, x_larl_page: FromPage = None) -> None:
     """Log out."""
     _from_page(x_larl_page)

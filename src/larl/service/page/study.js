@@ -161,7 +161,7 @@ export class StudyView {
     this.roster.update(items.map((each) => [
       make("a", { href: unitLink(this.study, each.unit) }, each.unit), number(each.decisions), number(each.reward),
       number(each.states.pending), number(each.states.late), number(each.states.missing), moment(each.last)]));
-    const turn = (text, first) => make("button", { type: "button", onclick: () => { this.first = first; this.list(); } }, text);
+    const turn = (text, first) => make("button", { type: "button", onclick: () => { this.first = first; this.list().catch(() => {}); } }, text); // the next look tells of a failure
     this.pages.replaceChildren(...(this.data.units > LISTED ? [
       ...(this.first ? [turn("Previous", Math.max(this.first - LISTED, 0))] : []),
       make("span", { class: "quiet" }, `${this.first + 1}–${this.first + items.length} of ${number(this.data.units)}`),
