@@ -108,7 +108,7 @@ def shown(decision: Row, about: Sequence[Row]) -> dict[str, Any]:
             known["state"] = known["state"] if known["state"] in ("observed", "corrected") else "late"
         elif told["taken"] != "repeated":
             state = "corrected" if told["taken"] == "corrected" else "missing" if told["value"] is None else "observed"
-            known |= {"reward": told["value"], "state": state, "played": told["arm"] or said["arm"]}
+            known |= {"reward": told["value"], "state": state, "played": told["arm"] or known["played"]}
     return said | known
 
 
