@@ -97,6 +97,18 @@ def test_a_clock_that_went_back_is_noted_also_if_the_first_request_after_it_is_r
         assert [issue["code"] for issue in host.issues()] == ["clock"]
 
 
+def test_a_cohort_that_was_kept_takes_a_reward_as_it_would_have(sqlite: str) -> None:
+    with hosts(sqlite) as [host]:
+        host.make(policy=LARL, pooling="partial")
+        host.decide("u1", "1")
+        for i in range(5):
+            last = host.decide("u2", f"k{i}")
+    with hosts(sqlite) as [host]:
+        assert host.reward(last["id"], "1", 0.5)["taken"] == "learnt"
+        host.decide("u1", "2")
+        host.check()
+
+
 @pytest.mark.parametrize("pooling", ["none", "full", "partial"])
 def test_a_policy_that_has_learnt_what_is_no_number_does_not_decide(sqlite: str, pooling: str) -> None:
     with hosts(sqlite) as [host]:

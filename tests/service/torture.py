@@ -107,6 +107,8 @@ class Client(threading.Thread):
             while len(waiting) > self._random.randrange(6):
                 self._reward(waiting.pop())
             del waiting[20:]
+        for caller in self._callers:
+            caller.__exit__()
 
     def _reward(self, decision: str) -> None:
         if self._random.random() < 0.9:  # some never come

@@ -201,10 +201,10 @@ class Together:
         past = values["past"]
         if not all(0 <= unit < units for unit in past["unit"]):
             raise ValueError("a step is of a unit that there is not")
-        last = len(past["unit"]) - 1
-        for i, (unit, arm, reward, pending, context) in enumerate(zip(*(past[name] for name in LOG), strict=True)):
-            if i == last:
-                new.catch_up()  # as it was: the last step alone is still to be gone through
+        last = new.end + len(past["unit"]) - 1
+        for unit, arm, reward, pending, context in zip(*(past[name] for name in LOG), strict=True):
+            if new.end == last:
+                new.catch_up()  # as when it was decided: its reward may come in time
             new.add(unit, arm, context, pending=pending)
             new.reward[new.row(new.end - 1)] = math.nan if reward is None else reward
         new.closed = values["closed"]

@@ -84,7 +84,12 @@ async def _not_valid(_: Request, error: Any) -> Response:
 
 
 def _said(error: Any, accepted: dict[str, str]) -> str:
-    message = str(error["msg"]).replace("Input should be ", "").replace("Input should ", "such as to ")
+    message = (
+        str(error["msg"])
+        .replace("Input should be ", "")
+        .replace("Input should ", "such as to ")
+        .replace("Value error, ", "")
+    )
     return accepted.get(error["type"], message)
 
 

@@ -1,8 +1,23 @@
 """What the service is sent and what it answers, as types."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from larl.service.clock import stamp
+
+
+def in_utc(text: str) -> str:
+    """A time as the journal has it: of what clocks show where it was made, nothing is left to guess."""
+    try:
+        time = datetime.fromisoformat(text)
+        if "T" in text and time.tzinfo is not None:
+            return stamp(time)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("a time with its distance from UTC, such as 2026-11-16T08:30:00+01:00")
+
 
 Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["sleep"])]
@@ -16,6 +31,7 @@ Key = Annotated[
 ]  # fmt: skip
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 Chance = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
+Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(in_utc)]
 Words = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 
 
@@ -89,7 +105,7 @@ class Made(Asked):
     unit: Unit
     key: Key
     arm: Arm
-    made: Annotated[AwareDatetime, Field(strict=False)] = Field(description="When; it must say how far it is from UTC.")
+    made: Time = Field(description="When, with its distance from UTC.", examples=["2026-11-16T08:30:00+01:00"])
     probabilities: dict[Arm, Chance] | None = Field(None, description="Of all arms, if they are known.")
     context: Annotated[list[Number], Field(max_length=1000)] | None = None
     reason: Words | None = None

@@ -94,7 +94,7 @@ class Studies:
             after = study.seq if study else 0
             where = (journal.c.study == name, journal.c.kind.in_(TERMS), journal.c.seq > after)
             for row in turn.select(*where):
-                self.add(row)
+                study = self.add(row)
             if study is not None and study.mind is not None:
                 self._catch_up_all(turn, study)
 
@@ -127,6 +127,8 @@ class Studies:
         study = self._known.setdefault(row.study, Study())
         study.read(row)
         warm(study.terms)
+        if row.kind == "policy":  # another one, which has not failed yet
+            self._failures = {place: found for place, found in self._failures.items() if place[0] != row.study}
         return study
 
     def seated(self, name: str, unit: str) -> bool:

@@ -113,7 +113,7 @@ def shown(decision: Row, about: Sequence[Row]) -> dict[str, Any]:
             continue
         known["state"], known["reward"] = became(known["state"], known["reward"], row.kind, told)
         if row.kind == "reward" and told["taken"] not in ("late", "repeated"):
-            known["played"] = told["arm"] or said["arm"]
+            known["played"] = told["arm"] or known["played"]
     return said | known
 
 

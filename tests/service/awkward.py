@@ -1,0 +1,73 @@
+"""A policy that goes wrong in each of three ways, with kernels of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from larl.policies import REGISTRY, Policy, tie
+
+RAISES, HANGS, IS_NO_NUMBER = 1, 2, 3
+TURNS = 2 * 10**9  # of a loop that takes some seconds, which is as good as for ever
+
+
+class AwkwardState(NamedTuple):
+    """What goes wrong, after how many rewards; how many there were; a word that is mixed while it hangs; means."""
+
+    wrong: Any
+    after: Any
+    seen: Any
+    word: Any
+    mean: Any
+
+
+def act(state: Any, word: Any) -> int:
+    return 0
+
+
+def update(state: Any, arm: int, reward: float) -> None:
+    state.seen[0] += 1
+    if state.seen[0] < state.after[0]:
+        return
+    if state.wrong[0] == RAISES:
+        raise ValueError("not today")
+    if state.wrong[0] == HANGS:
+        word = state.word[0]
+        for _ in range(TURNS):
+            word ^= word << np.uint64(13)  # no compiler knows a shorter way
+            word ^= word >> np.uint64(7)
+            word ^= word << np.uint64(17)
+        state.word[0] = word
+    else:
+        state.mean[0] = np.nan
+
+
+def outlook(state: Any, arm: int) -> tuple[float, float]:
+    return state.mean[arm], 0.0
+
+
+tie(AwkwardState, act, update, "Awkward", outlook=outlook)
+
+
+@dataclass(frozen=True)
+class Awkward(Policy):
+    """A policy that goes wrong after so many rewards."""
+
+    wrong: int = RAISES
+    after: int = 2
+
+    def init(self, arms: int, **_: Any) -> Any:
+        word, means = np.ones(1, dtype=np.uint64), np.arange(arms, 0.0, -1.0)
+        return AwkwardState(np.array([self.wrong]), np.array([self.after]), np.zeros(1, dtype=np.int64), word, means)
+
+
+@contextmanager
+def known() -> Iterator[None]:
+    """The policy can be asked for by its name."""
+    REGISTRY["Awkward"] = Awkward
+    try:
+        yield
+    finally:
+        del REGISTRY["Awkward"]

@@ -1,0 +1,127 @@
+"""Whatever fails, there is a flagged fallback or a clear refusal, and never a silent wrong answer."""
+
+import resource
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from larl.service import models
+from larl.service.database import Database, StorageError
+from larl.service.journal import Journal
+from tests.service import awkward
+from tests.service.host import UCB, hosts
+from tests.service.processes import Caller, Server
+from tests.service.refold import Refold
+
+AWKWARD = {"raises": awkward.RAISES, "hangs": awkward.HANGS, "is no number": awkward.IS_NO_NUMBER}
+
+
+@pytest.mark.parametrize("how", AWKWARD)
+def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, how: str) -> None:
+    with awkward.known(), hosts(sqlite) as [host]:
+        host.make(policy={"policy": "Awkward", "wrong": AWKWARD[how]}, fallback={"a": 0.25, "b": 0.75})
+        first = host.decide("u", "1")
+        assert host.reward(first["id"], "1", 1.0)["taken"] == "learnt"
+        second = host.decide("u", "2")
+        host.desk._watch.seconds = 0.5 if how == "hangs" else 60.0
+        taken = host.reward(second["id"], "2", 1.0)["taken"]
+        assert taken == ("learnt" if how == "is no number" else "stored")
+        third = host.decide("u", "3")
+        assert (third["source"], third["fallback"], third["t"]) == ("fallback", True, 2)
+        assert third["probabilities"] == {"a": 0.25, "b": 0.75}
+        [issue] = host.issues()
+        assert (issue["severity"], issue["code"], issue["unit"]) == ("red", "policy", "u")
+        [alert] = host.alerts
+        assert alert["code"] == "policy"
+        assert "unit" not in alert
+        host.desk._watch.seconds = 60.0
+        assert host.decide("other", "4")["source"] == "policy"  # of which it has learnt nothing yet
+        host.change("p", 1, UCB)
+        assert host.decide("u", "5")["source"] == "policy"
+
+
+def test_a_full_disk_is_a_refusal_and_the_same_request_succeeds_once_there_is_room(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    with Server(f"sqlite:///{path}", tmp_path / "log", "--no-auth", "--timeout", "60") as server:
+        assert server.process is not None
+        with Caller(server.port, timeout=120.0) as caller:
+            caller.post("/v1/studies", study="sleep", arms=["a", "b"], policy=UCB)
+            known = caller.post("/v1/studies/sleep/decisions", unit="u", key="1").content
+            full = path.with_name("study.db-wal").stat().st_size
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+            refused = caller.post("/v1/studies/sleep/decisions", unit="u", key="2")
+            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert "nothing could be stored" in refused.json()["detail"]
+            assert "fallback probabilities" in refused.json()["detail"]
+            assert caller.post("/v1/studies/sleep/decisions", unit="u", key="1").content == known
+            no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, no_limit)
+            assert caller.post("/v1/studies/sleep/decisions", unit="u", key="2").json()["t"] == 1
+    database = Database(f"sqlite:///{path}")
+    assert Refold().follow(Journal(database).all()).wrong == []
+    database.close()
+
+
+def test_a_storage_that_somebody_else_locks_is_a_refusal(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("larl.service.database.BUSY", 0.2)
+    with hosts(sqlite) as [host]:
+        host.make()
+        other = sqlite3.connect(sqlite.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match="locked"):
+            host.decide("u", "1")
+        assert host.views.study("sleep")["policy_version"] == 1  # reading goes on
+        other.execute("ROLLBACK")
+        other.close()
+        assert host.decide("u", "1")["t"] == 0
+        assert host.check() == 1
+
+
+def test_times_around_a_change_of_clocks_are_stored_in_utc(sqlite: str) -> None:
+    with hosts(sqlite) as [host]:
+        host.make()
+        for i, made in enumerate(["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T01:30:00Z"]):
+            host.ingest("u", str(i), made=made)
+        rows = [row for row in host.book.all() if row.kind == "decision"]
+        assert [row.asked["made"][:16] for row in rows] == ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T01:30"]
+        assert all(row.at.endswith("Z") and row.asked["made"].endswith("Z") for row in rows)
+
+
+@pytest.mark.parametrize(
+    "made", ["2026-10-25T02:30:00", "2026-10-25", "yesterday", 1793000000, "0001-01-01T00:00:00+14:00", None]
+)
+def test_a_time_of_which_the_distance_from_utc_is_not_known_is_refused(made: object) -> None:
+    with pytest.raises(ValidationError):
+        models.Made(unit="u", key="k", arm="a", made=made)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served(
+    sqlite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from larl.service import server
+
+    with hosts(sqlite) as [host]:
+        with awkward.known():
+            host.make("awkward", policy={"policy": "Awkward"})
+        host.make("fine")
+        server.warm(host.book)
+        assert "awkward cannot be prepared" in capsys.readouterr().err
+        assert host.decide("u", "1", "fine")["source"] == "policy"
+
+
+def test_a_receiver_of_alerts_that_never_answers_holds_up_nothing(sqlite: str) -> None:
+    import socket
+
+    from larl.service.alerts import Alerts
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        alerts = Alerts(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
+        began = time.monotonic()
+        for _ in range(50):
+            alerts.send({"severity": "red", "study": "sleep", "code": "policy"})
+        assert time.monotonic() - began < 5.0  # a receiver has 10 seconds
