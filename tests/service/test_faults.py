@@ -26,7 +26,7 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
         first = host.decide("u", "1")
         assert host.reward(first["id"], "1", 1.0)["taken"] == "learnt"
         second = host.decide("u", "2")
-        host.desk._watch.seconds = 0.5 if how == "hangs" else 60.0
+        host.desk._watch.seconds = 0.1 if how == "hangs" else 60.0
         taken = host.reward(second["id"], "2", 1.0)["taken"]
         assert taken == ("learnt" if how == "is no number" else "stored")
         third = host.decide("u", "3")
