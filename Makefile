@@ -4,7 +4,7 @@
 # make test    every test
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
-# make torture what is done to break the service, at full length (an hour or so): docs/reliability.md
+# make torture kill the service, and try everything else that could break its word (hours): docs/reliability.md
 # Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: paper docs test check bench clean
+.PHONY: paper docs test check bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -39,6 +39,9 @@ bench: $(VENV)/bench
 	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py
+
+torture: $(VENV)/test
+	$(BIN)/python -m tests.service.reliability
 
 clean:
 	rm -rf $(VENV) results

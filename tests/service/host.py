@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from larl.service import models
+from larl.service import asked
 from larl.service.clerk import Command
 from larl.service.database import Database
 from larl.service.desk import Desk
@@ -32,38 +32,38 @@ class Host:
         self.database.close()
 
     def make(self, study: str = "sleep", **terms: Any) -> Any:
-        body = models.NewStudy(**{"study": study, "arms": ["a", "b"], "policy": UCB, "seed": 7} | terms)
+        body = asked.NewStudy(**{"study": study, "arms": ["a", "b"], "policy": UCB, "seed": 7} | terms)
         words = body.words()
         del words["study"]
         return self._ask("study", study, study, words)
 
     def change(self, key: str, replaces: int, policy: Any, study: str = "sleep", **words: Any) -> Any:
-        body = models.NewPolicy(key=key, replaces=replaces, policy=policy, reason="", **words)
+        body = asked.NewPolicy(key=key, replaces=replaces, policy=policy, reason="", **words)
         return self._ask("policy", study, key, body.words())
 
     def close_study(self, study: str = "sleep", reason: str = "") -> Any:
-        return self._ask("closed", study, "closed", models.Closing(reason=reason).words())
+        return self._ask("closed", study, "closed", asked.Closing(reason=reason).words())
 
     def register(self, unit: str, study: str = "sleep") -> Any:
-        return self._ask("unit", study, unit, models.NewUnit(unit=unit).words(), unit)
+        return self._ask("unit", study, unit, asked.NewUnit(unit=unit).words(), unit)
 
     def decide(self, unit: str, key: str, study: str = "sleep", **words: Any) -> Any:
-        return self._ask("decision", study, key, models.Moment(unit=unit, key=key, **words).words(), unit)
+        return self._ask("decision", study, key, asked.Moment(unit=unit, key=key, **words).words(), unit)
 
     def ingest(self, unit: str, key: str, study: str = "sleep", **words: Any) -> Any:
-        body = models.Made(**{"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | words)
+        body = asked.Made(**{"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | words)
         return self._ask("ingest", study, key, body.words(), unit)
 
     def reward(self, decision: str, key: str, value: float | None, **words: Any) -> Any:
-        said = {"decision": decision} | models.Outcome(key=key, value=value, **words).words()
+        said = {"decision": decision} | asked.Outcome(key=key, value=value, **words).words()
         return self._ask("reward", decision.partition(".")[0], key, said)
 
     def delivered(self, decision: str, key: str, delivered: bool = True) -> Any:
-        said = {"decision": decision} | models.Delivery(key=key, delivered=delivered).words()
+        said = {"decision": decision} | asked.Delivery(key=key, delivered=delivered).words()
         return self._ask("delivered", decision.partition(".")[0], key, said)
 
     def resolve(self, issue: int, study: str = "sleep") -> Any:
-        return self._ask("resolved", study, str(issue), models.Resolution(note="seen").words(issue=issue))
+        return self._ask("resolved", study, str(issue), asked.Resolution(note="seen").words(issue=issue))
 
     def issues(self, study: str = "sleep") -> list[Any]:
         found: list[Any] = self.views.issues(study)["items"]

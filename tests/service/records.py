@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from larl.service import models
+from larl.service import asked
 from larl.service.access import Access
 from larl.service.clerk import Command
 from larl.service.database import Database
@@ -35,23 +35,23 @@ class Host:
         return json.loads(reply)
 
     def study(self, name: str, policy: Any, arms: Any = ("stay", "go"), **more: Any) -> None:
-        words = models.NewStudy(study=name, arms=list(arms), policy=policy, **more).words()
+        words = asked.NewStudy(study=name, arms=list(arms), policy=policy, **more).words()
         del words["study"]
         self.send("study", name, words, key=name)
 
     def policy(self, name: str, policy: Any, replaces: int, **more: Any) -> None:
-        words = models.NewPolicy(key="k", policy=policy, replaces=replaces, reason="try", **more).words()
+        words = asked.NewPolicy(key="k", policy=policy, replaces=replaces, reason="try", **more).words()
         self.send("policy", name, words)
 
     def decide(self, study: str, unit: str, **more: Any) -> str:
-        return str(self.send("decision", study, models.Moment(unit=unit, key="k", **more).words(), unit)["id"])
+        return str(self.send("decision", study, asked.Moment(unit=unit, key="k", **more).words(), unit)["id"])
 
     def ingest(self, study: str, unit: str, arm: str, **more: Any) -> str:
-        made = models.Made(unit=unit, key="k", arm=arm, made="2026-01-05T08:00:00+01:00", **more)
+        made = asked.Made(unit=unit, key="k", arm=arm, made="2026-01-05T08:00:00+01:00", **more)
         return str(self.send("ingest", study, made.words(), unit)["id"])
 
     def reward(self, name: str, value: float | None, arm: str | None = None) -> str:
-        words = {"decision": name} | models.Outcome(key="k", value=value, arm=arm).words()
+        words = {"decision": name} | asked.Outcome(key="k", value=value, arm=arm).words()
         return str(self.send("reward", name.partition(".")[0], words)["taken"])
 
     def delivered(self, name: str) -> None:
@@ -78,7 +78,7 @@ def alone(host: Host) -> None:
     host.reward(host.ingest("alone", "u1", "go", probabilities={"stay": 0.5, "go": 0.5}), 0.75)
     host.ingest("alone", "u1", "stay")
     waiting = host.decide("alone", "u1")
-    kept = host.send("decision", "alone", models.Moment(unit="u1", key="k").words(), "u1")
+    kept = host.send("decision", "alone", asked.Moment(unit="u1", key="k").words(), "u1")
     host.reward(kept["id"], 0.3, arm="stay" if kept["arm"] == "go" else "go")
     _fail(host)
     host.policy("alone", UCB, 1, floor=0.2)

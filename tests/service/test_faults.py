@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from larl.service import models
+from larl.service import asked
 from larl.service.database import Database, StorageError
 from larl.service.journal import Journal
 from tests.service import awkward
@@ -26,7 +26,7 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
         first = host.decide("u", "1")
         assert host.reward(first["id"], "1", 1.0)["taken"] == "learnt"
         second = host.decide("u", "2")
-        host.desk._watch.seconds = 0.5 if how == "hangs" else 60.0
+        host.desk._watch.seconds = 0.1 if how == "hangs" else 60.0
         taken = host.reward(second["id"], "2", 1.0)["taken"]
         assert taken == ("learnt" if how == "is no number" else "stored")
         third = host.decide("u", "3")
@@ -97,7 +97,7 @@ def test_times_around_a_change_of_clocks_are_stored_in_utc(sqlite: str) -> None:
 )
 def test_a_time_of_which_the_distance_from_utc_is_not_known_is_refused(made: object) -> None:
     with pytest.raises(ValidationError):
-        models.Made(unit="u", key="k", arm="a", made=made)  # type: ignore[arg-type]
+        asked.Made(unit="u", key="k", arm="a", made=made)  # type: ignore[arg-type]
 
 
 def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served(

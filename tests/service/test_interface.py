@@ -20,6 +20,7 @@ from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database
 from larl.service.door import Settings
+from tests.service.figures import keep
 
 EXAMPLES = int(os.environ.get("LARL_EXAMPLES", "15"))
 DESCRIPTION: Any = make_app(None).openapi()  # type: ignore[arg-type]  # nothing is stored
@@ -59,3 +60,4 @@ def test_every_operation_does_as_it_is_described(described: Any, path: str, meth
         )
 
     asked()
+    keep("interface", operations=len(OPERATIONS), examples=EXAMPLES)

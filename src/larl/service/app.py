@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from larl import __version__
 from larl._check import InvalidValue
-from larl.service import looking, models, pages, reading, session, writing
+from larl.service import looking, pages, reading, said, session, writing
 from larl.service.access import Access
 from larl.service.alerts import Alerts
 from larl.service.database import Database, StorageError
@@ -109,7 +109,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
         parts = found.setdefault("components", {})
-        parts.setdefault("schemas", {})["Wrong"] = models.Wrong.model_json_schema()
+        parts.setdefault("schemas", {})["Wrong"] = said.Wrong.model_json_schema()
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         found["security"] = [{"token": []}]
         for unused in ("HTTPValidationError", "ValidationError"):

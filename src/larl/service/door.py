@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request, Response
 
-from larl.service import models
+from larl.service import asked
 from larl.service.access import ANYBODY, Access, Holder
 from larl.service.clerk import Command
 from larl.service.desk import ROOM, SECONDS
@@ -115,10 +115,10 @@ def refusals(*more: int) -> dict[int | str, dict[str, Any]]:
 
 Here = Annotated[Service, Depends(service)]
 Who = Annotated[Holder, Depends(who)]
-StudyName = Annotated[models.Name, Path()]
-UnitName = Annotated[models.Unit, Path()]
+StudyName = Annotated[asked.Name, Path()]
+UnitName = Annotated[asked.Unit, Path()]
 DecisionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}\.[0-9]{1,18}-[0-9]{1,18}-[0-9a-f]{16}$")]
 IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
-Since = Annotated[models.Since, Query()]
-Part = Annotated[models.Part, Query()]
-PartOfUnit = Annotated[models.PartOfUnit, Query()]
+Since = Annotated[asked.Since, Query()]
+Part = Annotated[asked.Part, Query()]
+PartOfUnit = Annotated[asked.PartOfUnit, Query()]

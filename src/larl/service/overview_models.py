@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from larl.service.models import Asked, DecisionState, Issue, Said
+from larl.service.asked import Asked
+from larl.service.said import DecisionState, Issue, Said
 
 Column = list[float | None]
 

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
 
-from larl.service import models
+from larl.service import asked, said
 from larl.service.door import DecisionId, Here, IssueNumber, StudyName, Who, need, refusals
 from larl.service.minds import warm
 from larl.service.terms import Terms
@@ -11,8 +11,8 @@ from larl.service.terms import Terms
 router = APIRouter(prefix="/v1", responses=refusals(404, 409))
 
 
-@router.post("/studies", response_model=models.StudyMade, tags=["studies"])
-async def make_study(body: models.NewStudy, here: Here, holder: Who) -> Response:
+@router.post("/studies", response_model=said.StudyMade, tags=["studies"])
+async def make_study(body: asked.NewStudy, here: Here, holder: Who) -> Response:
     """Make a study. The same again gets the same answer."""
     need(holder, "manage", body.study)
     words = body.words()
@@ -21,8 +21,8 @@ async def make_study(body: models.NewStudy, here: Here, holder: Who) -> Response
     return await here.do("study", body.study, body.study, words)
 
 
-@router.post("/studies/{study}/policy", response_model=models.PolicyChanged, tags=["studies"])
-async def change_policy(study: StudyName, body: models.NewPolicy, here: Here, holder: Who) -> Response:
+@router.post("/studies/{study}/policy", response_model=said.PolicyChanged, tags=["studies"])
+async def change_policy(study: StudyName, body: asked.NewPolicy, here: Here, holder: Who) -> Response:
     """Put another policy in force. It learns from all that happened before; the old one stays on record."""
     need(holder, "manage", study)
     terms = await run_in_threadpool(here.views.terms, study)
@@ -30,53 +30,53 @@ async def change_policy(study: StudyName, body: models.NewPolicy, here: Here, ho
     return await here.do("policy", study, body.key, body.words())
 
 
-@router.post("/studies/{study}/close", response_model=models.Closed, tags=["studies"])
-async def close_study(study: StudyName, body: models.Closing, here: Here, holder: Who) -> Response:
+@router.post("/studies/{study}/close", response_model=said.Closed, tags=["studies"])
+async def close_study(study: StudyName, body: asked.Closing, here: Here, holder: Who) -> Response:
     """End a study: it stays to be read."""
     need(holder, "manage", study)
     return await here.do("closed", study, "closed", body.words())
 
 
-@router.post("/studies/{study}/units", response_model=models.UnitInfo, tags=["units"])
-async def register(study: StudyName, body: models.NewUnit, here: Here, holder: Who) -> Response:
+@router.post("/studies/{study}/units", response_model=said.UnitInfo, tags=["units"])
+async def register(study: StudyName, body: asked.NewUnit, here: Here, holder: Who) -> Response:
     """Register a unit."""
     need(holder, "write", study)
     return await here.do("unit", study, body.unit, body.words(), body.unit)
 
 
-@router.post("/studies/{study}/decisions", response_model=models.DecisionMade, tags=["decisions"])
-async def decide(study: StudyName, body: models.Moment, here: Here, holder: Who) -> Response:
+@router.post("/studies/{study}/decisions", response_model=said.DecisionMade, tags=["decisions"])
+async def decide(study: StudyName, body: asked.Moment, here: Here, holder: Who) -> Response:
     """Decide for a unit."""
     need(holder, "write", study)
     return await here.do("decision", study, body.key, body.words(), body.unit)
 
 
-@router.post("/studies/{study}/ingest", response_model=models.DecisionMade, tags=["decisions"])
-async def ingest(study: StudyName, body: models.Made, here: Here, holder: Who) -> Response:
+@router.post("/studies/{study}/ingest", response_model=said.DecisionMade, tags=["decisions"])
+async def ingest(study: StudyName, body: asked.Made, here: Here, holder: Who) -> Response:
     """Take in a decision that the host made itself, as the next of its unit."""
     need(holder, "write", study)
     return await here.do("ingest", study, body.key, body.words(), body.unit)
 
 
-@router.post("/decisions/{decision}/reward", response_model=models.RewardTaken, tags=["decisions"])
-async def reward(decision: DecisionId, body: models.Outcome, here: Here, holder: Who) -> Response:
+@router.post("/decisions/{decision}/reward", response_model=said.RewardTaken, tags=["decisions"])
+async def reward(decision: DecisionId, body: asked.Outcome, here: Here, holder: Who) -> Response:
     """Say what came of a decision."""
     study = decision.partition(".")[0]
     need(holder, "write", study)
     return await here.do("reward", study, body.key, {"decision": decision} | body.words())
 
 
-@router.post("/decisions/{decision}/delivered", response_model=models.Delivered, tags=["decisions"])
-async def delivered(decision: DecisionId, body: models.Delivery, here: Here, holder: Who) -> Response:
+@router.post("/decisions/{decision}/delivered", response_model=said.Delivered, tags=["decisions"])
+async def delivered(decision: DecisionId, body: asked.Delivery, here: Here, holder: Who) -> Response:
     """Say whether what was decided reached the unit."""
     study = decision.partition(".")[0]
     need(holder, "write", study)
     return await here.do("delivered", study, body.key, {"decision": decision} | body.words())
 
 
-@router.post("/studies/{study}/issues/{issue}/resolved", response_model=models.Resolved, tags=["issues"])
+@router.post("/studies/{study}/issues/{issue}/resolved", response_model=said.Resolved, tags=["issues"])
 async def resolve(
-    study: StudyName, issue: IssueNumber, body: models.Resolution, here: Here, holder: Who
+    study: StudyName, issue: IssueNumber, body: asked.Resolution, here: Here, holder: Who
 ) -> Response:  # fmt: skip
     """Say that an issue is dealt with."""
     need(holder, "resolve", study)
