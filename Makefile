@@ -39,6 +39,7 @@ bench: $(VENV)/bench
 	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/load.py
 
 torture: $(VENV)/test
 	$(BIN)/python -m tests.service.reliability

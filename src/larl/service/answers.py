@@ -5,7 +5,7 @@ from typing import Any
 
 from larl import __version__
 from larl.agent import Decision
-from larl.service.studies import Study, info
+from larl.service.seats import Study, info
 from larl.service.terms import Terms
 
 Words = dict[str, Any]

@@ -8,7 +8,8 @@ from larl.service import answers
 from larl.service.database import journal
 from larl.service.journal import Row, Turn, text
 from larl.service.problems import invalid, missing
-from larl.service.studies import Resting, Seat, Studies, Study
+from larl.service.seats import Seat, Study
+from larl.service.studies import Resting, Studies
 from larl.service.terms import Terms
 from larl.service.troubles import Troubles
 from larl.service.watch import Watch

@@ -10,7 +10,8 @@ from larl.service.database import StorageError, journal, snapshots
 from larl.service.evidence import Weights, weighs
 from larl.service.journal import Journal
 from larl.service.minds import MADE_BY, Mind
-from larl.service.studies import LEARNT_FROM, Study
+from larl.service.seats import Study
+from larl.service.studies import LEARNT_FROM
 from larl.service.watch import Watch
 
 HELD = 8  # minds

@@ -10,7 +10,7 @@ from larl.service.database import journal
 from larl.service.journal import TERMS, Journal, last_seq
 from larl.service.onlooker import Onlooker
 from larl.service.problems import missing
-from larl.service.studies import Study
+from larl.service.seats import Study
 from larl.service.tally import Tally
 from larl.service.views import Views
 

@@ -25,7 +25,8 @@ from larl.service.desk import ROOM
 from larl.service.integrity import Mismatch, about, same
 from larl.service.journal import Journal, Row, text
 from larl.service.minds import Mind
-from larl.service.studies import LEARNT_FROM, Seat, Study
+from larl.service.seats import Seat, Study
+from larl.service.studies import LEARNT_FROM
 from larl.service.terms import Terms
 
 COLUMNS = ("unit", "ref", "number", "answer")

@@ -14,7 +14,7 @@ from larl.service.database import Database, journal
 from larl.service.door import Settings
 from larl.service.journal import TERMS, Journal
 from larl.service.minds import warm
-from larl.service.studies import Study
+from larl.service.seats import Study
 
 BACKLOG = 2048  # connections that may wait
 GRACE = 10  # seconds that open requests have when the service is asked to stop

@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from larl._check import InvalidValue
 from larl.service.database import journal
 from larl.service.journal import PAGE, TERMS, Journal, last_seq
-from larl.service.studies import Study
+from larl.service.seats import Study
 from larl.service.terms import Terms
 from larl.service.views import shown
 

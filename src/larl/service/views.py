@@ -6,7 +6,7 @@ from typing import Any
 from larl.service.database import journal
 from larl.service.journal import TERMS, Journal, Row
 from larl.service.problems import missing
-from larl.service.studies import Study, info
+from larl.service.seats import Study, info
 from larl.service.terms import Terms
 
 OUTCOMES = ("reward", "default")
