@@ -76,9 +76,9 @@ def hard_worlds() -> dict[str, Place]:
     thirds = (0.0, 2.0 * math.pi / 3.0, 4.0 * math.pi / 3.0)
     still = LatentAR((0.0,), beta=(0.0, 0.0, 0.0), mu=(0.0, 0.5, 1.0), noise="common")
     return {
-        "3 arms that stand still": Place(still, part=0.5),  # UCB's regret has a long tail
-        "change points (2%)": Place(ChangePoints(2, 0.02, 1.5)),
-        "change points (2%), 3 arms": Place(ChangePoints(3, 0.02, 1.5)),
+        "3 arms that stand still": Place(still, part=2.0),  # regret has a long tail here, and where means jump
+        "change points (2%)": Place(ChangePoints(2, 0.02, 1.5), part=0.5),
+        "change points (2%), 3 arms": Place(ChangePoints(3, 0.02, 1.5), part=0.5),
         "seasons of 50 steps, opposite": Place(Seasonal((0.0, 0.0), (1.5, 1.5), (0.0, math.pi), 50.0)),
         "seasons of 50 steps, a quarter apart": Place(Seasonal((0.0, 0.0), (1.5, 1.5), (0.0, math.pi / 2), 50.0)),
         "a state of two components, 3 arms": Place(two),
