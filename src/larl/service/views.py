@@ -7,6 +7,7 @@ from larl.service.database import journal
 from larl.service.journal import TERMS, Journal, Row
 from larl.service.problems import missing
 from larl.service.studies import Study, info
+from larl.service.terms import Terms
 
 OUTCOMES = ("reward", "default")
 
@@ -26,12 +27,19 @@ class Views:
 
     def study(self, name: str) -> dict[str, Any]:
         """One study."""
+        return info(self._study(name))
+
+    def terms(self, name: str) -> Terms:
+        """The terms of a study now."""
+        return self._study(name).terms
+
+    def _study(self, name: str) -> Study:
         study = Study()
         for row in self._book.select(journal.c.study == name, journal.c.kind.in_(TERMS)):
             study.read(row)
         if not study.versions:
             raise missing("study", name)
-        return info(study)
+        return study
 
     def units(self, name: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Units in the order in which they entered."""

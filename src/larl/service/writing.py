@@ -4,6 +4,7 @@ from fastapi import APIRouter, Response
 
 from larl.service import models
 from larl.service.door import DecisionId, Here, IssueNumber, StudyName, Who, need, refusals
+from larl.service.terms import Terms
 
 router = APIRouter(prefix="/v1", responses=refusals(404, 409))
 
@@ -13,6 +14,7 @@ async def make_study(body: models.NewStudy, here: Here, holder: Who) -> Response
     """Make a study. The same again gets the same answer."""
     need(holder, "manage", body.study)
     words = body.words()
+    await here.prepare(lambda: Terms.of(words))
     del words["study"]
     return await here.do("study", body.study, body.study, words)
 
@@ -21,6 +23,7 @@ async def make_study(body: models.NewStudy, here: Here, holder: Who) -> Response
 async def change_policy(study: StudyName, body: models.NewPolicy, here: Here, holder: Who) -> Response:
     """Put another policy in force. It learns from all that happened before; the old one stays on record."""
     need(holder, "manage", study)
+    await here.prepare(lambda: here.views.terms(study).changed(body.policy, body.floor))
     return await here.do("policy", study, body.key, body.words())
 
 
