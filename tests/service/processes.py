@@ -60,7 +60,8 @@ class Server:
     def ready(self) -> float:
         """Wait until it answers; seconds since its start."""
         assert self.process is not None
-        while time.monotonic() < self.started + PATIENCE:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self.process.returncode}: {self.log.read_text()[-2000:]}")
             with contextlib.suppress(OSError, http.client.HTTPException), Caller(self.port) as caller:

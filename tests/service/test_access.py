@@ -18,6 +18,7 @@ from larl.service.alerts import Alerts
 from larl.service.app import make_app
 from larl.service.database import Database
 from larl.service.door import Settings
+from larl.service.terms import Terms
 from tests.service.host import UCB
 from tests.service.processes import LARL, Caller, Server
 
@@ -99,6 +100,34 @@ def test_a_list_of_studies_has_those_that_the_token_may_read(place: Place) -> No
     place.ask(place.tokens["admin", "*"], "POST", "/v1/studies", json=STUDY)
     seen = {key: len(place.ask(token, "GET", "/v1/studies").json()) for key, token in place.tokens.items()}
     assert seen == {(role, of): int(role != "host" and of != "other") for role, of in place.tokens}
+
+
+def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, order = place.tokens["admin", "*"], []
+    place.ask(token, "POST", "/v1/studies", json=STUDY)
+    mind, preparing, go_on = Terms.mind, threading.Event(), threading.Event()
+
+    def compiled_at_last(terms: Terms, number: int) -> Any:
+        if terms.study == "slow" and not go_on.is_set():
+            preparing.set()
+            go_on.wait(60.0)
+        return mind(terms, number)
+
+    monkeypatch.setattr(Terms, "mind", compiled_at_last)
+
+    def make() -> None:
+        order.append(place.ask(token, "POST", "/v1/studies", json=STUDY | {"study": "slow"}).status_code)
+
+    slow = threading.Thread(target=make)
+    slow.start()
+    assert preparing.wait(60.0)
+    said = place.ask(token, "POST", "/v1/studies/sleep/decisions", json={"unit": "u", "key": "1"})
+    assert (said.status_code, order) == (200, [])
+    go_on.set()
+    slow.join()
+    assert order == [200]
 
 
 def test_a_revoked_token_ends_within_two_seconds(place: Place) -> None:

@@ -1,18 +1,24 @@
 """What every route asks first: who is it, may they, and is the address one of ours."""
 
+import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
+from larl._check import InvalidValue
 from larl.service import asked
 from larl.service.access import ANYBODY, Access, Holder
 from larl.service.clerk import Command
 from larl.service.desk import ROOM, SECONDS
 from larl.service.journal import Journal
+from larl.service.minds import warm
 from larl.service.overview import Overviews
 from larl.service.problems import TITLES, Problem
+from larl.service.terms import Terms
 from larl.service.views import Views
 from larl.service.writer import Writer
 
@@ -69,6 +75,11 @@ class Service:
     rate: Rate
     logins: Rate = field(default_factory=lambda: Rate(LOGINS, whose="an address that logs in"))
     writer: Writer | None = None  # while it runs
+
+    async def prepare(self, terms: Callable[[], Terms]) -> None:
+        """Let a policy be compiled while others are served; what is wrong with it is said when its turn comes."""
+        with contextlib.suppress(InvalidValue, Problem):
+            await run_in_threadpool(lambda: warm(terms()))
 
     async def do(self, kind: str, study: str, key: str, words: dict[str, Any], unit: str = "") -> Response:
         """Pass a command on, and answer what it is answered."""

@@ -1,11 +1,9 @@
 """Routes that change something. What is asked is checked and passed on; the answer comes once it is on the disk."""
 
 from fastapi import APIRouter, Response
-from fastapi.concurrency import run_in_threadpool
 
 from larl.service import asked, said
 from larl.service.door import DecisionId, Here, IssueNumber, StudyName, Who, need, refusals
-from larl.service.minds import warm
 from larl.service.terms import Terms
 
 router = APIRouter(prefix="/v1", responses=refusals(404, 409))
@@ -16,7 +14,7 @@ async def make_study(body: asked.NewStudy, here: Here, holder: Who) -> Response:
     """Make a study. The same again gets the same answer."""
     need(holder, "manage", body.study)
     words = body.words()
-    await run_in_threadpool(lambda: warm(Terms.of(words)))  # the writer must not wait for the compiler
+    await here.prepare(lambda: Terms.of(words))
     del words["study"]
     return await here.do("study", body.study, body.study, words)
 
@@ -25,8 +23,7 @@ async def make_study(body: asked.NewStudy, here: Here, holder: Who) -> Response:
 async def change_policy(study: StudyName, body: asked.NewPolicy, here: Here, holder: Who) -> Response:
     """Put another policy in force. It learns from all that happened before; the old one stays on record."""
     need(holder, "manage", study)
-    terms = await run_in_threadpool(here.views.terms, study)
-    await run_in_threadpool(lambda: warm(terms.changed(body.policy, body.floor)))
+    await here.prepare(lambda: here.views.terms(study).changed(body.policy, body.floor))
     return await here.do("policy", study, body.key, body.words())
 
 
