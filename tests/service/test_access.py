@@ -36,7 +36,11 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # what must be allowed, and 
     ("POST", "/v1/decisions/{decision}/reward"): ("write", {"key": "1", "value": 1.0}),
     ("POST", "/v1/decisions/{decision}/delivered"): ("write", {"key": "1"}),
     ("POST", "/v1/studies/{study}/issues/{issue}/resolved"): ("resolve", {"note": ""}),
-    ("GET", "/v1/studies/{study}"): ("read", None),
+    ("GET", "/v1/studies/{study}"): ("see", None),
+    ("GET", "/v1/studies/{study}/export"): ("read", None),
+    ("GET", "/v1/studies/{study}/overview"): ("read", None),
+    ("GET", "/v1/studies/{study}/roster"): ("read", None),
+    ("GET", "/v1/studies/{study}/units/{unit}/overview"): ("read", None),
     ("GET", "/v1/studies/{study}/units"): ("read", None),
     ("GET", "/v1/studies/{study}/units/{unit}"): ("read", None),
     ("GET", "/v1/studies/{study}/decisions"): ("read", None),
@@ -44,7 +48,10 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # what must be allowed, and 
     ("GET", "/v1/studies/{study}/rewards"): ("read", None),
     ("GET", "/v1/studies/{study}/issues"): ("read", None),
 }  # fmt: skip
-ALLOWED = {"host": {"write"}, "analyst": {"read", "resolve"}, "admin": {"write", "read", "resolve", "manage"}}
+ALLOWED = {
+    "host": {"see", "write"}, "analyst": {"see", "read", "resolve"},
+    "admin": {"see", "write", "read", "resolve", "manage"},
+}  # fmt: skip
 
 
 class Place:
@@ -77,6 +84,7 @@ def test_the_routes_here_are_all_that_there_are(place: Place) -> None:
         (method.upper(), path) for path, of in place.app.openapi()["paths"].items() for method in of
     }  # fmt: skip
     free = {("GET", "/v1/health"), ("GET", "/v1/studies")}
+    free |= {(method, "/v1/session") for method in ("GET", "POST", "DELETE")}  # which make sure of it themselves
     assert {route for route in described if route[1].startswith("/v1/")} == set(ROUTES) | free
 
 
@@ -96,10 +104,12 @@ def test_every_route_asks_who_it_is_and_whether_they_may(place: Place) -> None:
             assert (status not in (401, 403)) == may, (role, of, method, route, status)
 
 
-def test_a_list_of_studies_has_those_that_the_token_may_read(place: Place) -> None:
+def test_a_list_of_studies_has_those_that_the_token_may_see(place: Place) -> None:
     place.ask(place.tokens["admin", "*"], "POST", "/v1/studies", json=STUDY)
-    seen = {key: len(place.ask(token, "GET", "/v1/studies").json()) for key, token in place.tokens.items()}
-    assert seen == {(role, of): int(role != "host" and of != "other") for role, of in place.tokens}
+    seen = {key: place.ask(token, "GET", "/v1/studies").json() for key, token in place.tokens.items()}
+    assert {key: len(found) for key, found in seen.items()} == {(role, of): int(of != "other") for role, of in seen}
+    told = {role: seen[role, "*"][0]["seed"] for role in ROLES}
+    assert told == {"host": None, "analyst": 1, "admin": 1}  # who knows the seed knows what will be decided
 
 
 def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(

@@ -88,7 +88,7 @@ def site(storage: str) -> Iterator[Site]:
     book = Journal(database)
     with book.turn() as turn:
         words_of_it = ("the policy failed: it lost its way", "the fixed probabilities decided")
-        Troubles(book).note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
+        Troubles().note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
     with serving(storage, int(url.rpartition(":")[2])):  # anew: it numbers the rows after those
         yield found
     database.close()

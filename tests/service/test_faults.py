@@ -109,7 +109,7 @@ def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served
         with awkward.known():
             host.make("awkward", policy={"policy": "Awkward"})
         host.make("fine")
-        server.warm(host.book)
+        server.prepare(host.book)
         assert "awkward cannot be prepared" in capsys.readouterr().err
         assert host.decide("u", "1", "fine")["source"] == "policy"
 

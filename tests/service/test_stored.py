@@ -13,7 +13,7 @@ def test_a_reward_for_a_step_without_an_arm_is_refused_while_the_policy_fails(tm
     host.study("s", records.UCB, seed=1)
     passed = host.decide("s", "u", available=[])
     host.too_slow(True)
-    with pytest.raises(Problem, match="none was available at step 0"):
+    with pytest.raises(Problem, match="none was available"):
         host.reward(passed, 0.5)
     host.too_slow(False)
     assert source_of(host, host.decide("s", "u")) == "policy"

@@ -1,6 +1,5 @@
 """What a policy has learnt, as a fold over the journal: an agent for each unit, or one cohort for a study."""
 
-import contextlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
@@ -25,13 +24,19 @@ WARMING = 300.0  # seconds that a policy may take to be compiled
 COPIES = 4  # of a State that an agent keeps, at most
 
 
-def warm(terms: Terms) -> None:
-    """Have a policy's machine code at hand: to compile it may take minutes, and a decision must not."""
+def warm(terms: Terms) -> Exception | None:
+    """Have a policy's machine code at hand: to compile it may take minutes, and a decision must not.
+
+    Returns why it cannot be had. Such a policy fails again when it decides, which is dealt with there.
+    """
     what = text([dict(terms.policy), len(terms.arms), terms.pooling])
     if what not in _WARM:
-        with contextlib.suppress(Exception):  # a policy that fails now fails again, and is dealt with, when it decides
+        try:
             Watch(WARMING).run(partial(_try, terms))
+        except Exception as error:
+            return error
         _WARM.add(what)
+    return None
 
 
 def _try(terms: Terms) -> None:

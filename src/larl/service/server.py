@@ -52,7 +52,9 @@ def prepare(book: Journal) -> None:
     for name, study in studies.items():
         if study.closed is None:
             print(f"preparing {name}", file=sys.stderr, flush=True)
-            warm(study.terms)
+            error = warm(study.terms)
+            if error is not None:  # its decisions will fall back; other studies are served as ever
+                print(f"{name} cannot be prepared: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 def _loopback(host: str) -> bool:
