@@ -31,10 +31,13 @@ def warm(terms: Terms) -> Exception | None:
     """
     what = text([dict(terms.policy), len(terms.arms), terms.pooling])
     if what not in _WARM:
+        watch = Watch(WARMING)
         try:
-            Watch(WARMING).run(partial(_try, terms))
+            watch.run(partial(_try, terms))
         except Exception as error:
             return error
+        finally:
+            watch.close()
         _WARM.add(what)
     return None
 
