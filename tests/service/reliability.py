@@ -88,7 +88,7 @@ def _others(found: dict[str, Any]) -> str:
         lines.append(f"| any request, as the description has it and not | {much} | 0 |")
     if run := found.get("model"):
         lines.append(f"| any order of requests and restarts, beside a model | {run['asked']:,} requests | 0 |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else "The other trials were not run at full length."
 
 
 if __name__ == "__main__":
