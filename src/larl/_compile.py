@@ -19,10 +19,13 @@ import numpy as np
 from numba.core import event
 from numba.extending import overload
 
+from larl._parts import PartCompiler
+
 config: Any = numba.config
 PACKAGE = Path(__file__).parent
 KERNEL_SOURCES = (
     "_compile.py",
+    "_parts.py",
     "_words.py",
     "_moments.py",
     "_latent.py",
@@ -41,10 +44,10 @@ KERNEL_SOURCES = (
 
 # Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
 # No fast-math anywhere: its rounding depends on what a loop is inlined into, and then a live step
-# would not equal a batched one bit for bit.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# would not equal a batched one bit for bit. Nothing is called from C, so no wrapper is compiled for that.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # Most of a function's compile time is the wrapper that takes its NamedTuples apart for Python.
-INNER = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER = OPTIONS | {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 # Passing a State by value costs more than many a step's work.
 INLINE = INNER | {"forceinline": True}
 
@@ -112,13 +115,18 @@ cast(Any, event).register("numba:compile", compilations)
 
 def kernel(function: F) -> F:
     """`function` compiled; its machine code is kept in `cache_folder()` and found there by the next process."""
-    return _compile(function, OPTIONS)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_FOLDER)
+    try:
+        return cast(F, numba.njit(cache=True, **OPTIONS)(function))
+    finally:
+        config.CACHE_DIR = before
 
 
 def entry(function: F) -> F:
     """`function` compiled, for States of any origin: from outside the package, where a source may change without the
     digest knowing, its machine code is not kept."""
-    cached, fresh = _compile(function, OPTIONS), numba.njit(**OPTIONS)(function)
+    cached, fresh = kernel(function), numba.njit(**OPTIONS)(function)
     _ENTRIES.update({cached: "cached afterwards", fresh: "not cached, as it is from outside larl"})
 
     def compiled(arguments: tuple[Any, ...]) -> Any:
@@ -145,22 +153,13 @@ def bound(function: F, *arguments: Any) -> F:
 
 
 def inner(function: F) -> F:
-    """`function` compiled, to be called by kernels alone."""
-    return _compile(function, INNER)
+    """`function` compiled, to be called by kernels alone: they keep its machine code with theirs."""
+    return cast(F, numba.njit(**INNER)(function))
 
 
 def inline(function: F) -> F:
     """`function` compiled into each kernel that calls it, and to be called by kernels alone."""
-    return _compile(function, INLINE)
-
-
-def _compile(function: F, options: dict[str, Any]) -> F:
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER)
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    finally:
-        config.CACHE_DIR = before
+    return cast(F, numba.njit(**INLINE)(function))
 
 
 def generic(default: F) -> F:

@@ -9,7 +9,8 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies import auto
-from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, forward, replay, rows_of, step
+from larl.policies._lanes import History, forward, replay, step
+from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, Rows, rows_of
 from larl.policies._normals import become_prior, fit
 from larl.policies._particles import derive_all, resample
 from larl.policies._rows import LANES

@@ -9,7 +9,7 @@ There are two other forms. WANDERING: there is no z; m_a is N(0, own) at every s
 the next, and place |A| holds c itself. TURNING: the state is a point (u, v) of the plane, which turns and shrinks by
 (φ_1, φ_2) = ρ(cos ω, sin ω) at every step and is shaken by N(0, 1) both ways; arms see β_a u + κ_a v of it.
 
-A block is one array (rows, LANES) with a column for each particle; a row is one number of all of them.
+_layout.py says where all this stands.
 """
 
 import math
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner
+from larl.policies._layout import TURNING, WANDERING, Kind, Rows, entry
 from larl.policies._rows import (
     LANES,
     Floats,
@@ -32,60 +33,7 @@ from larl.policies._rows import (
     sum_product,
 )
 
-LATENT, WANDERING, TURNING = 0, 1, 2  # forms
 LOG_EVERY = 8  # rewards; a product of so many variances is far from overflow
-
-
-class Rows(NamedTuple):
-    """Where in a block things stand: the first row of each."""
-
-    arms: int
-    order: int  # the largest p
-    theta: int  # coordinates
-    sign: int  # (arms) of β
-    phi: int  # (order)
-    beta: int  # (arms)
-    kappa: int  # (arms)
-    noise: int  # (arms)
-    start: int
-    own: int
-    keep: int
-    mean: int  # (arms + order)
-    cov: int  # (triangle of arms + order), packed
-    volume: int  # Σ log S over the rewards seen, S the variance of the error
-    square: int  # Σ e²/S, e the error
-    past: int  # as mean … square, at the beginning of the window that can be replayed
-    later: int  # the same, at the beginning of the next window
-    before: int  # log likelihood without the last reward
-    after: int  # and with it
-    weight: int  # logarithm
-    product: int  # from here on scratch: of the last few S
-    one: int
-    two: int
-    three: int
-    work: int  # (arms + order)
-    end: int
-
-
-def rows_of(arms: int, order: int) -> Rows:
-    """The rows of a block for particles of any order up to `order`."""
-    size = arms + order
-    filtered = size + size * (size + 1) // 2 + 2
-    heights = {
-        "theta": arms + 4 + max(order, arms + 2), "sign": arms, "phi": order, "beta": arms, "kappa": arms,
-        "noise": arms, "start": 1, "own": 1, "keep": 1, "mean": size, "cov": size * (size + 1) // 2, "volume": 1,
-        "square": 1, "past": filtered, "later": filtered, "before": 1, "after": 1, "weight": 1, "product": 1, "one": 1,
-        "two": 1, "three": 1, "work": size,
-    }  # fmt: skip
-    starts = np.concatenate([[0], np.cumsum(list(heights.values()))]).tolist()
-    return Rows(arms, order, *starts)
-
-
-class Kind(NamedTuple):
-    """What the particles of a population have in common."""
-
-    p: int  # 1 where levels wander, 2 where the state turns
-    form: int
 
 
 class History(NamedTuple):
@@ -93,13 +41,6 @@ class History(NamedTuple):
 
     arm: NDArray[np.int64]  # −1 where there is none
     reward: Floats  # counted from the first
-
-
-@inline
-def entry(i: int, j: int) -> int:
-    """The place of entry (i, j) of a packed symmetric matrix."""
-    high, low = max(i, j), min(i, j)
-    return (high * (high + 1) >> 1) + low
 
 
 @inline

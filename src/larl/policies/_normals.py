@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from larl._compile import inline, inner
 from larl.policies._cholesky import cholesky, solve_lower
-from larl.policies._lanes import Rows
+from larl.policies._layout import Rows
 from larl.policies._rows import LANES, Floats
 
 Blocks = NDArray[np.int64]  # for each block its population

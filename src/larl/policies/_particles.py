@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from larl._compile import inline, inner, kernel
 from larl._words import pick, uniform, word
-from larl.policies._lanes import LATENT, TURNING, WANDERING, History, Kind, Rows, replay
+from larl.policies._lanes import History, replay
+from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, Rows
 from larl.policies._normals import Blocks, Normal, Prior, log_normal, log_prior
 from larl.policies._rows import LANES, Floats
 

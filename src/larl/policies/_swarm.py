@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from larl._compile import inner
 from larl._words import uniform
-from larl.policies._lanes import History, Kind, Rows, forward, rows_of, step
+from larl.policies._lanes import History, forward, step
+from larl.policies._layout import Kind, Rows, rows_of
 from larl.policies._normals import Blocks, Normal, Prior, become_prior, fit
 from larl.policies._particles import (
     Words,

@@ -14,7 +14,7 @@ from larl._check import checked, number, whole, wholes
 from larl._compile import inner
 from larl._words import pick
 from larl.policies._contract import Policy, register
-from larl.policies._lanes import LATENT, TURNING, WANDERING, Kind, entry
+from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, entry
 from larl.policies._odds import Open, evenly
 from larl.policies._rows import LANES, Floats
 from larl.policies._swarm import Breed, Swarm, swarm_init, swarm_learn, swarm_skip

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
-from larl._compile import assign, inner
+from larl._compile import inner
 from larl._words import pick
-from larl.policies._cholesky import solve_lower
 from larl.policies._contract import Policy, register
+from larl.policies._modes import best_mode, challenge, copy_mode, forecast, relax
 from larl.policies._odds import Open, evenly, first_best
-from larl.policies._shared import Floats, Modes, Prior, Rows, Work, improve, leave, mean_level, place, readings
+from larl.policies._shared import Floats, Modes, Prior, Rows, Work, leave, mean_level, place, readings
 
 DEAD = 10.0  # a mode whose evidence is e^10 times smaller than the best's is looked at every REST steps
 REST = 16
@@ -33,19 +33,6 @@ class SharedLARLState(NamedTuple):
     score: Floats  # (arms,) what `act` compares
     alpha: float
     effort: int  # rows looked at in a step by repeated improvements of a mode
-
-
-@inner
-def _copy(modes: Modes, source: int, target: int) -> None:
-    assign(modes.theta[target], modes.theta[source])
-    assign(modes.sign[target], modes.sign[source])
-    assign(modes.left_at[target], modes.left_at[source])
-    assign(modes.left_slope[target], modes.left_slope[source])
-    for p in range(modes.theta.shape[1]):
-        assign(modes.factor[target, p], modes.factor[source, p])
-        assign(modes.left_curve[target, p], modes.left_curve[source, p])
-    modes.evidence[target] = modes.evidence[source]
-    modes.left_value[target] = modes.left_value[source]
 
 
 @inner
@@ -81,7 +68,7 @@ def _meet(state: SharedLARLState, arm: int, value: float) -> None:
     if seat > 0:
         for k in range(used):
             if state.time[1] < modes.sign.shape[0] - 1:
-                _copy(modes, k, state.time[1])
+                copy_mode(modes, k, state.time[1])
                 modes.sign[state.time[1], seat] = -1.0
                 state.time[1] += 1
 
@@ -108,77 +95,10 @@ def _append(state: SharedLARLState, seat: int, value: float) -> None:
 
 
 @inner
-def _relax(state: SharedLARLState, k: int, steps: int) -> None:
-    for _ in range(steps):
-        if improve(state.rows, state.prior, state.modes, k, state.work) < 0.01:
-            return
-
-
-@inner
-def _best(state: SharedLARLState) -> int:
-    best = 0
-    for k in range(1, state.time[1]):
-        if state.modes.evidence[k] > state.modes.evidence[best]:
-            best = k
-    return best
-
-
-@inner
-def _challenge(state: SharedLARLState, steps: int) -> None:
-    """Where not all signs can be followed: the best mode with one arm's sign turned may replace the worst mode."""
-    modes, known, spare, worst = state.modes, state.rows.size[2], state.modes.sign.shape[0] - 1, 0
-    if 2.0 ** (known - 1) <= spare:
-        return
-    turned = state.time[0] % known
-    _copy(modes, _best(state), spare)
-    for a in range(1, known):  # signs count relative to seat 0's: to turn that one is to turn all others
-        if a == turned or turned == 0:
-            modes.sign[spare, a] *= -1.0
-            if state.left[a] > 0.0:
-                return  # what left the window was read with the other sign
-    for k in range(state.time[1]):
-        same = True
-        for a in range(known):
-            same = same and modes.sign[k, a] == modes.sign[spare, a]
-        if same:
-            return
-        if modes.evidence[k] < modes.evidence[worst]:
-            worst = k
-    _relax(state, spare, steps)
-    if modes.evidence[spare] > modes.evidence[worst]:
-        _copy(modes, spare, worst)
-
-
-@inner
-def _forecast(state: SharedLARLState, k: int, seat: int) -> tuple[float, float]:
-    """An arm's next mean reward m_a + ρ_a Σ g_j y_{t−1−j} in mode k, and its variance from m_a and ℓ_a alone.
-
-    What is unknown of g and of other arms is left out: this arm is not the one to play to learn it.
-    """
-    rows, theta, sign, x = state.rows, state.modes.theta[k], state.modes.sign[k], state.work.trial
-    s, a = state.prior.precision.size, place(state.prior.precision.size, seat)
-    for p in range(x.size):
-        x[p] = 0.0
-    rho, level = sign[seat] * math.exp(theta[a + 1]), 0.0
-    x[a] = 1.0
-    for j in range(min(s, rows.size[0])):
-        other = rows.seat[rows.size[0] - 1 - j]
-        if other < 0:
-            continue
-        b = place(s, other)
-        y = (rows.value[rows.size[0] - 1 - j] - theta[b]) * sign[other] * math.exp(-theta[b + 1])
-        level += theta[j] * y
-        if other == seat:
-            x[a] -= theta[j]
-            x[a + 1] -= rho * theta[j] * y
-    x[a + 1] += rho * level
-    return theta[a] + rho * level, solve_lower(state.modes.factor[k], x, place(s, rows.size[2]))
-
-
-@inner
 def _rate(state: SharedLARLState) -> None:
     """Write each arm's forecast mean + α sd, over modes by their evidence."""
-    top, total = state.modes.evidence[_best(state)], 0.0
+    s, total = state.prior.precision.size, 0.0
+    top = state.modes.evidence[best_mode(state.modes, state.time[1])]
     for k in range(state.time[1]):
         total += math.exp(state.modes.evidence[k] - top)
     for arm in range(state.seat.size):
@@ -186,7 +106,7 @@ def _rate(state: SharedLARLState) -> None:
         for k in range(state.time[1]):
             weight = math.exp(state.modes.evidence[k] - top) / total
             if state.seat[arm] >= 0 and weight > 1e-9:
-                centre, own = _forecast(state, k, state.seat[arm])
+                centre, own = forecast(state.rows, state.modes, k, s, state.seat[arm], state.work.trial)
                 so_far += weight
                 gap = centre - mean
                 mean += gap * weight / so_far
@@ -255,15 +175,15 @@ def update(state: SharedLARLState, arm: int, reward: float) -> None:
     if unit[1] == 0.0:
         return
     steps = min(max(state.effort // rows.size[0], 1), 8)
-    best = _best(state)
+    best = best_mode(state.modes, state.time[1])
     before = modes.evidence[best]
-    _relax(state, best, steps)
+    relax(rows, state.prior, modes, best, state.work, steps)
     for k in range(state.time[1]):
         if k != best and (before - modes.evidence[k] < DEAD or (state.time[0] + k) % REST == 0):
-            _relax(state, k, steps)
+            relax(rows, state.prior, modes, k, state.work, steps)
         elif k != best:
             modes.evidence[k] += modes.evidence[best] - before
-    _challenge(state, steps)
+    challenge(rows, state.prior, modes, state.time[1], state.left, state.time[0], state.work, steps)
     _rate(state)
 
 
