@@ -10,9 +10,10 @@ import larl
 from larl.policies import Policy
 from larl.policies._lags import dense
 from larl.policies._tiles import whole_inverse, whole_theta
-from tests.agent.test_agent import same
+from tests.agent.test_agent import live_specs, same
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
+from tests.test_live_laws import leaves
 
 STEPS = 60
 
@@ -163,3 +164,12 @@ def test_a_steady_filter_takes_what_it_predicted_for_what_it_missed() -> None:
     learn(state, 0, math.nan)
     assert state.z == pytest.approx(gamma @ before + THREE_ARMS.system.drift, abs=1e-12)
     assert decide(state, 0) in (0, 1, 2)
+
+
+@pytest.mark.parametrize("spec", live_specs(), ids=str)
+def test_steps_without_a_reward_before_the_first_spoil_nothing(spec: Policy) -> None:
+    """What is no number after them was none before anything was seen, or is none without them."""
+    first = [(0, math.nan), (1, math.nan)]
+    late, plain = taught(spec, first + history()), taught(spec, history())
+    for mine, others in zip(leaves(late), leaves(plain), strict=True):
+        assert np.isnan(mine).sum() <= np.isnan(others).sum()

@@ -47,7 +47,8 @@ def act(state: Ensemble, word: np.uint64) -> int:
 def skip(state: Ensemble, arm: int) -> None:
     """The lags move on by one whose value is not known: it counts as the centre."""
     remember(state, -1, 0.0)
-    prepare(state)
+    if state.spread[state.arms, 0] > 0.0:  # before any reward there is no centre
+        prepare(state)
 
 
 def outlook(state: Ensemble, arm: int) -> tuple[float, float]:
