@@ -103,12 +103,13 @@ def test_a_time_of_which_the_distance_from_utc_is_not_known_is_refused(made: obj
 def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served(
     sqlite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from larl.service import server
+    from larl.service import minds, server
 
     with hosts(sqlite) as [host]:
         with awkward.known():
             host.make("awkward", policy={"policy": "Awkward"})
         host.make("fine")
+        monkeypatch.setattr(minds, "_WARM", set())  # as in a new process, which does not know such a policy
         server.prepare(host.book)
         assert "awkward cannot be prepared" in capsys.readouterr().err
         assert host.decide("u", "1", "fine")["source"] == "policy"
