@@ -59,7 +59,7 @@ def _kills(found: dict[str, Any]) -> str:
     rows = {
         "processes": "processes", "kills": "kills", "decisions and rewards acknowledged": "acknowledged",
         "of them only by a retry under the same key": "asked_again", "rows of the journal": "rows",
-        "decisions and rewards replayed": "replayed", "seconds from start to first answer, median": "start_s",
+        "rows replayed": "replayed", "seconds from start to first answer, median": "start_s",
         "**lost**": "lost", "**not as acknowledged**": "changed", "**twice**": "duplicated",
         "**in the journal though nobody asked**": "unasked", "**gaps in numbers or steps**": "gaps",
         "**not the same when replayed**": "not_replayed", "**failed integrity checks**": "corrupt",

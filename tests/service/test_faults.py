@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from larl.service import asked
 from larl.service.database import Database, StorageError
 from larl.service.journal import Journal
+from larl.service.replay import Replay
 from tests.service import awkward
 from tests.service.host import UCB, hosts
 from tests.service.processes import Caller, Server
-from tests.service.refold import Refold
 
 AWKWARD = {"raises": awkward.RAISES, "hangs": awkward.HANGS, "is no number": awkward.IS_NO_NUMBER}
 
@@ -61,7 +61,7 @@ def test_a_full_disk_is_a_refusal_and_the_same_request_succeeds_once_there_is_ro
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, no_limit)
             assert caller.post("/v1/studies/sleep/decisions", unit="u", key="2").json()["t"] == 1
     database = Database(f"sqlite:///{path}")
-    assert Refold().follow(Journal(database).all()).wrong == []
+    Replay(Journal(database)).run()
     database.close()
 
 

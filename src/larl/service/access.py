@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sql
+from starlette.concurrency import run_in_threadpool
 
 from larl._check import InvalidValue, one_of
 from larl.service.clock import now, stamp
@@ -83,9 +84,9 @@ class Access:
         """Whether there is a token that is in force."""
         return any(token["revoked"] is None for token in self.list())
 
-    def holder(self, token: str) -> Holder | None:
+    async def holder(self, token: str) -> Holder | None:
         """Who holds this token."""
-        return self._remember(f"token {_hash(token)}", lambda: self._of_token(token))
+        return await self._remember(f"token {_hash(token)}", lambda: self._of_token(token))
 
     def _of_token(self, token: str) -> Holder | None:
         parts = TOKEN.fullmatch(token)
@@ -111,9 +112,9 @@ class Access:
             connection.execute(sessions.delete().where(sessions.c.hash == _hash(secret)))
         self._remembered.clear()
 
-    def visitor(self, secret: str) -> Holder | None:
+    async def visitor(self, secret: str) -> Holder | None:
         """Who is in this session."""
-        return self._remember(f"session {_hash(secret)}", lambda: self._of_session(secret))
+        return await self._remember(f"session {_hash(secret)}", lambda: self._of_session(secret))
 
     def _of_session(self, secret: str) -> Holder | None:
         here = sql.select(tokens).join(sessions, sessions.c.token == tokens.c.id)
@@ -122,12 +123,12 @@ class Access:
             row = connection.execute(here.where(*where)).first()
         return Holder(row.id, row.study, row.role) if row else None
 
-    def _remember(self, what: str, find: Callable[[], Holder | None]) -> Holder | None:
-        """The database is asked once in a while, not for every request."""
+    async def _remember(self, what: str, find: Callable[[], Holder | None]) -> Holder | None:
+        """The database is asked once in a while, not for every request, and nobody else waits for it."""
         until, holder = self._remembered.get(what, (0.0, None))
         if time.monotonic() > until:
             if len(self._remembered) > 10_000:
                 self._remembered.clear()
-            holder = find()
+            holder = await run_in_threadpool(find)
             self._remembered[what] = time.monotonic() + REMEMBERED, holder
         return holder

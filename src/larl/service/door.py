@@ -100,11 +100,11 @@ async def who(request: Request) -> Holder:
     if not here.settings.auth:
         return ANYBODY
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    holder = here.access.holder(token.strip()) if kind.lower() == "bearer" else None
+    holder = await here.access.holder(token.strip()) if kind.lower() == "bearer" else None
     if holder is None and not kind and COOKIE in request.cookies:
         if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
             raise Problem(403, "a session may change something only from the page itself")
-        holder = here.access.visitor(request.cookies[COOKIE])
+        holder = await here.access.visitor(request.cookies[COOKIE])
     if holder is None:
         raise Problem(401, "send a token of this service: Authorization: Bearer larl_…")
     here.rate.take(holder.id)

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from larl.service import overview_models as models
 from larl.service.access import SESSION, Holder
@@ -26,21 +27,21 @@ async def visitor(request: Request) -> Any:
 
 
 @router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
-def enter(
+async def enter(
     body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
 ) -> Any:  # fmt: skip
     """Log in with a token; a browser gets a cookie for it, which lasts twelve hours."""
     _from_page(x_larl_page)
     here.logins.take(request.client.host if request.client else "")
-    holder = here.access.holder(body.token.strip())
+    holder = await here.access.holder(body.token.strip())
     if holder is None:
         raise Problem(401, "no such token is in force here", field="token")
     if not holder.may("read", holder.study):
         raise Problem(403, "this token may not read; take one of an analyst or an admin", field="token")
     if COOKIE in request.cookies:
-        here.access.leave(request.cookies[COOKIE])
+        await run_in_threadpool(here.access.leave, request.cookies[COOKIE])
     response.set_cookie(
-        COOKIE, here.access.enter(holder), max_age=int(SESSION.total_seconds()), path="/",
+        COOKIE, await run_in_threadpool(here.access.enter, holder), max_age=int(SESSION.total_seconds()), path="/",
         httponly=True, samesite="strict", secure=here.settings.secure,
     )  # fmt: skip
     return _shown(holder)
