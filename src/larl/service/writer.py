@@ -24,7 +24,7 @@ class Writer:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self._queue: queue.Queue[Any] = queue.Queue(ROOM)
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="writer")
         self._thread.start()
 
@@ -32,10 +32,9 @@ class Writer:
         """The answer to a command; raises Problem."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
-        try:
-            self._queue.put_nowait((command, loop, future))
-        except queue.Full:
-            raise Problem(503, "too much is waiting to be stored; try again, with the same key") from None
+        if self._queue.qsize() > ROOM:
+            raise Problem(503, "too much is waiting to be stored; try again, with the same key")
+        self._queue.put((command, loop, future))
         reply = await future
         if isinstance(reply, Problem):
             raise reply
