@@ -1,7 +1,8 @@
-"""Functions that only kernels call: their code is linked into each kernel, and optimised there alone.
+"""Functions that only kernels call: their code is linked into each kernel, and large ones are optimised there alone.
 
 numba would optimise every function together with all that it calls, and make machine code of it, once more at each
-level of calls. Nobody but the kernel at the top needs that, and it was most of the compile time.
+level of calls. Nobody but the kernel at the top needs the machine code, and small functions alone gain by being
+optimised before.
 """
 
 from typing import Any, cast
@@ -10,6 +11,7 @@ from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+SMALL = 300_000  # characters of LLVM's language
 ENVIRONMENT = "_ZN08NumbaEnv"  # how names begin of the variables that numba sets once a function is compiled
 
 
@@ -20,7 +22,9 @@ class Part(JITCodeLibrary):
     _final_module: Any
 
     def _optimize_final_module(self) -> None:
-        pass
+        """Only while it is small: loops that are optimised first within a large function are slower."""
+        if len(str(self._final_module)) <= SMALL:
+            cast(Any, super())._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
         """Put into memory no more than the variables that numba sets. Kernels that have them too share them."""
