@@ -88,15 +88,15 @@ class Service:
         return Response(answer, media_type="application/json")
 
 
-def service(request: Request) -> Service:
-    """The service that a request came to."""
+async def service(request: Request) -> Service:
+    """The service that a request came to."""  # a coroutine, or FastAPI would ask a thread
     found: Service = request.app.state.service
     return found
 
 
 async def who(request: Request) -> Holder:
     """Who asks: the holder of a token, or somebody at the page."""
-    here = service(request)
+    here = await service(request)
     if not here.settings.auth:
         return ANYBODY
     kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -1,8 +1,9 @@
 """What every request passes on its way in and out: a limit on its body, headers that browsers heed, one line of log."""
 
+import itertools
 import logging
+import secrets
 import time
-import uuid
 from typing import Any
 
 from larl.service.problems import Problem
@@ -24,13 +25,14 @@ class Gate:
 
     def __init__(self, app: Any, largest: int) -> None:
         self.app, self.largest = app, largest
+        self._name, self._count = secrets.token_hex(4), itertools.count()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, name = time.perf_counter(), 500, uuid.uuid4().hex[:16]
+        began, status, name = time.perf_counter(), 500, f"{self._name}-{next(self._count)}"
 
         async def headed(message: Any) -> None:
             nonlocal status
