@@ -17,7 +17,7 @@ from tests.service.processes import POSTGRES
 
 FOLDER, PAGE = Path("results/torture"), Path("docs/reliability.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-TESTS = ("concurrency", "interface", "model", "faults", "access")
+TESTS = ("concurrency", "interface", "model", "faults", "access", "trial")
 EXAMPLES = 1000  # requests of each operation
 
 
@@ -88,6 +88,10 @@ def _others(found: dict[str, Any]) -> str:
         lines.append(f"| any request, as the description has it and not | {much} | 0 |")
     if run := found.get("model"):
         lines.append(f"| any order of requests and restarts, beside a model | {run['asked']:,} requests | 0 |")
+    if run := found.get("trial"):
+        much = f"{run['units']} units × {run['steps']} decisions, {run['replayed']}"
+        passed = "; its export passes lifejacket's checks" if run["checked"] else ""
+        lines.append(f"| a whole trial (`larl rehearse examples/rehearsal.toml`) | {much}{passed} | 0 |")
     return "\n".join(lines) if len(lines) > 2 else "The other trials were not run at full length."
 
 
