@@ -241,3 +241,8 @@ def test_people_are_told_by_a_request_and_by_a_command(tmp_path: Path) -> None:
         receiver.shutdown()
     assert [json.loads(body) for body in got] == [issue]
     assert json.loads((tmp_path / "issue").read_text()) == issue
+
+
+def test_a_study_that_there_is_not_has_no_lists(place: Place) -> None:
+    for what in ("", "/units", "/decisions", "/rewards", "/issues", "/export", "/overview", "/roster"):
+        assert place.ask(place.tokens["admin", "*"], "GET", f"/v1/studies/nothing{what}").status_code == 404, what

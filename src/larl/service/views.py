@@ -43,6 +43,7 @@ class Views:
 
     def units(self, name: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Units in the order in which they entered."""
+        self._study(name)
         rows = self._page(after, limit, journal.c.study == name, journal.c.kind == "unit")
         return _paged(rows, limit, [row.said for row in rows])
 
@@ -55,6 +56,7 @@ class Views:
 
     def decisions(self, name: str, unit: str | None = None, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Decisions, and what is known of them."""
+        self._study(name)
         where = [journal.c.study == name, journal.c.kind == "decision"]
         rows = self._page(after, limit, *where, *([journal.c.unit == unit] if unit else []))
         return _paged(rows, limit, self.with_outcomes(rows))
@@ -68,6 +70,7 @@ class Views:
 
     def rewards(self, name: str, unit: str | None = None, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Rewards as they came or were filled in."""
+        self._study(name)
         where = [journal.c.study == name, journal.c.kind.in_(OUTCOMES)]
         rows = self._page(after, limit, *where, *([journal.c.unit == unit] if unit else []))
         shown = [
@@ -78,6 +81,7 @@ class Views:
 
     def issues(self, name: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Issues, and whether they are resolved."""
+        self._study(name)
         rows = self._page(after, limit, journal.c.study == name, journal.c.kind == "issue")
         numbers = [row.seq for row in rows]
         where = (journal.c.study == name, journal.c.kind == "resolved", journal.c.number.in_(numbers))
