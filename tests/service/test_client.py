@@ -292,11 +292,3 @@ def test_a_host_may_bring_its_own_probabilities(client: Client, study: str) -> N
     assert (made.arm, made.probabilities) == ("b", {"a": 0.0, "b": 1.0})
     (told,) = client.ingest_pending()
     assert (told.arm, told.probabilities) == ("b", {"a": 0.0, "b": 1.0})
-
-
-def test_a_file_that_is_not_a_clients_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "pending.json"
-    file.write_text('{"held": [')
-    with pytest.raises(larl.InvalidValue, match="a file that a Client wrote"):
-        Client("http://127.0.0.1", pending=file)
-    assert file.read_text() == '{"held": ['

@@ -56,13 +56,14 @@ class Mind:
         self.fresh = 0  # rows since its last snapshot
 
     @classmethod
-    def follow(cls, terms: Terms, number: int, snapshot: bytes | None, rows: Iterable[Row]) -> "Mind":
-        """The mind of a snapshot, or a new one, after these rows."""
-        held = None
-        if snapshot is not None:
+    def follow(
+        cls, terms: Terms, number: int, snapshot: bytes | None, rows: Iterable[Row], mind: "Mind | None" = None
+    ) -> "Mind":  # fmt: skip
+        """This mind, or that of a snapshot, or else a new one, after these rows."""
+        if mind is None and snapshot is not None:
             kind = Cohort if terms.pooled else Agent
-            held = kind.unpack(json.loads(zlib.decompress(snapshot)))
-        mind = cls(terms, number, held)
+            mind = cls(terms, number, kind.unpack(json.loads(zlib.decompress(snapshot))))
+        mind = mind or cls(terms, number)
         for row in rows:
             mind.learn(row)
         return mind

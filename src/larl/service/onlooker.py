@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sql
@@ -61,15 +62,8 @@ class Onlooker:
         rows = self._book.select(*here, journal.c.kind.in_(LEARNT_FROM), limit=LONGEST + 1)
         if len(rows) > LONGEST:
             raise OverflowError("there is too much to follow")
-
-        def follow() -> Mind:
-            if mind is None:
-                return Mind.follow(terms, number, state, rows)
-            for row in rows:
-                mind.learn(row)
-            return mind
-
-        return max([after, *(row.seq for row in rows)]), self._watch.run(follow)
+        followed = self._watch.run(partial(Mind.follow, terms, number, state, rows, mind))
+        return max([after, *(row.seq for row in rows)]), followed
 
     def _snapshot(self, study: str, unit: str, version: int) -> Any:
         where = (snapshots.c.study == study, snapshots.c.unit == unit, snapshots.c.made_by == f"{MADE_BY}-{version}")

@@ -10,7 +10,6 @@ from larl.service.database import journal
 from larl.service.journal import TERMS, Journal, last_seq
 from larl.service.onlooker import Onlooker
 from larl.service.problems import missing
-from larl.service.seats import Study
 from larl.service.tally import Tally
 from larl.service.views import Views
 
@@ -56,26 +55,18 @@ class Overviews:
             return None
         here = (journal.c.study == name, journal.c.kind == "decision", journal.c.unit == unit)
         rows = self._book.select(*here, limit=STEPS, newest=True)[::-1]
-        study = self._study(name)
+        study = self._views.known(name)
         weights = self._onlooker.evidence(study, unit, found["number"])
         shown = {"arms": list(study.terms.arms), "steps": self._views.with_outcomes(rows)}
         weighed = {"weighs": self._onlooker.can(study), "evidence": weights}
         return {"study": name, "behind": behind, **found, **shown, **weighed}
-
-    def _study(self, name: str) -> Study:
-        study = Study()
-        for row in self._book.select(journal.c.study == name, journal.c.kind.in_(TERMS)):
-            study.read(row)
-        if not study.versions:
-            raise missing("study", name)
-        return study
 
     @contextmanager
     def _counted(self, name: str) -> Iterator[tuple[Tally, int]]:
         """A tally that nobody else has for now, and how many rows it is behind."""
         with self._lock:
             if name not in self._tallies:
-                self._tallies[name] = threading.Lock(), Tally(self._study(name).terms.arms)
+                self._tallies[name] = threading.Lock(), Tally(self._views.known(name).terms.arms)
             lock, tally = self._tallies[name]
         with lock:
             yield tally, self._catch_up(name, tally)

@@ -2,6 +2,7 @@
 
 import time
 from collections import OrderedDict
+from functools import partial
 
 from larl.service.database import journal
 from larl.service.journal import TERMS, Row, Turn
@@ -151,23 +152,16 @@ class Studies:
         terms, name, snapshot = study.terms, study.terms.study, None
         if mind is None:
             after = 0
-            found = turn.snapshot(name, unit)
-            if found is not None and found.made_by == f"{MADE_BY}-{terms.version}":
-                snapshot, after = found.state, found.seq
+            kept = turn.snapshot(name, unit)
+            if kept is not None and kept.made_by == f"{MADE_BY}-{terms.version}":
+                snapshot, after = kept.state, kept.seq
         here = (journal.c.study == name, journal.c.kind.in_(LEARNT_FROM), journal.c.seq > after)
         rows = turn.select(*here, *((journal.c.unit == unit,) if unit else ()))
         study.mind_seq = max([after, *(row.seq for row in rows)])
         if mind is None:
             rows += [row for row in turn.rows if row.study == name and (not unit or row.unit == unit)]
-
-        def follow() -> Mind:
-            if mind is None:
-                return Mind.follow(terms, number, snapshot, rows)
-            for row in rows:
-                mind.learn(row)
-            return mind
-
-        return self._watch.run(follow)  # type: ignore[no-any-return]
+        found: Mind = self._watch.run(partial(Mind.follow, terms, number, snapshot, rows, mind))
+        return found
 
     def worked(self, study: Study, unit: str) -> None:
         """A policy did what it should."""

@@ -27,13 +27,14 @@ class Views:
 
     def study(self, name: str) -> dict[str, Any]:
         """One study."""
-        return info(self._study(name))
+        return info(self.known(name))
 
     def terms(self, name: str) -> Terms:
         """The terms of a study that are in force."""
-        return self._study(name).terms
+        return self.known(name).terms
 
-    def _study(self, name: str) -> Study:
+    def known(self, name: str) -> Study:
+        """A study as its rows have it."""
         study = Study()
         for row in self._book.select(journal.c.study == name, journal.c.kind.in_(TERMS)):
             study.read(row)
@@ -43,7 +44,7 @@ class Views:
 
     def units(self, name: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Units in the order in which they entered."""
-        self._study(name)
+        self.known(name)
         rows = self._page(after, limit, journal.c.study == name, journal.c.kind == "unit")
         return _paged(rows, limit, [row.said for row in rows])
 
@@ -56,7 +57,7 @@ class Views:
 
     def decisions(self, name: str, unit: str | None = None, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Decisions, and what is known of them."""
-        self._study(name)
+        self.known(name)
         where = [journal.c.study == name, journal.c.kind == "decision"]
         rows = self._page(after, limit, *where, *([journal.c.unit == unit] if unit else []))
         return _paged(rows, limit, self.with_outcomes(rows))
@@ -70,7 +71,7 @@ class Views:
 
     def rewards(self, name: str, unit: str | None = None, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Rewards as they came or were filled in."""
-        self._study(name)
+        self.known(name)
         where = [journal.c.study == name, journal.c.kind.in_(OUTCOMES)]
         rows = self._page(after, limit, *where, *([journal.c.unit == unit] if unit else []))
         shown = [
@@ -81,7 +82,7 @@ class Views:
 
     def issues(self, name: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
         """Issues, and whether they are resolved."""
-        self._study(name)
+        self.known(name)
         rows = self._page(after, limit, journal.c.study == name, journal.c.kind == "issue")
         numbers = [row.seq for row in rows]
         where = (journal.c.study == name, journal.c.kind == "resolved", journal.c.number.in_(numbers))
