@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +14,7 @@ from typer.testing import CliRunner
 
 import larl
 from larl.cli import app
-from larl.client import Client, Outcome
+from larl.client import Client, Outcome, Study
 from larl.rehearsal.plan import Plan, read_plan
 from larl.rehearsal.run import rehearse
 from larl.service.access import Access
@@ -152,12 +151,21 @@ def test_what_was_not_sent_is_found(
     assert "stranger: a unit that was not sent" in found
 
 
-def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: Path, client: Client) -> None:
-    wanted = plan(tmp_path, steps=3)
-    closed = replace(wanted, words=wanted.words | {"study": f"{wanted.terms.study}-other"})
-    found = rehearse(closed, client)  # its units ask for a study that was never made
+class Closing(Client):
+    """A study is closed by somebody else as soon as it is made."""
+
+    def make_study(self, study: str, *words: Any, **terms: Any) -> Study:
+        made = super().make_study(study, *words, **terms)
+        self.close_study(study, "enough")
+        return made
+
+
+def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: Path, place: tuple[str, str]) -> None:
+    with Closing(*place) as client:
+        found = rehearse(plan(tmp_path, steps=3), client)
     assert len(found.differences) == 6
-    assert "was refused (404: there is no such study" in found.differences[0]
+    assert "was refused (409: " in found.differences[0]
+    assert "closed" in found.differences[0]
 
 
 def test_a_study_in_use_is_left_alone(tmp_path: Path, place: tuple[str, str], client: Client) -> None:
