@@ -12,7 +12,6 @@ from adapters import PEERS, Peer, missing, release
 from larl.policies._lags import dense, lags_init
 from larl.policies._lags import push as _push
 from measure import play, quickest, save, world_of
-from policies import live
 
 SIZES = [(2, 5), (2, 15), (10, 5)]  # arms, s
 STEPS, BEFORE = 60, 20
@@ -84,7 +83,7 @@ def row_of(peer: Peer, arms: int, s: int, repeats: int = 3) -> dict[str, Any]:
 
 def main() -> None:
     warnings.filterwarnings("ignore")
-    live(larl.LARL(5), 10)
+    our_live(larl.LARL(5), 2, 5)
     rows = []
     for arms, s in SIZES:
         for peer in PEERS:

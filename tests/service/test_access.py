@@ -195,6 +195,34 @@ def test_strange_json_is_refused_and_never_an_error_of_ours(place: Place, body: 
     assert json.loads(answer.content)["status"] == answer.status_code
 
 
+@pytest.mark.parametrize("token", ["admin", "analyst", None])
+def test_the_direct_way_and_the_usual_one_say_the_same(place: Place, token: str | None) -> None:
+    """With a character set, which JSON has no need of, a request goes the usual way."""
+    place.ask(place.tokens["admin", "*"], "POST", "/v1/studies", json=STUDY)
+    made = place.ask(place.tokens["admin", "*"], "POST", "/v1/studies/sleep/decisions", json={"unit": "u", "key": "0"})
+    decided, rewarded = "/v1/studies/sleep/decisions", f"/v1/decisions/{made.json()['id']}/reward"
+    cases = [
+        (decided, b'{"unit": "u", "key": "0"}'), (decided, b'{"unit": "u", "key": "1", "context": null}'),
+        (decided, b'{"unit": "v", "key": "0"}'), (decided, b'{"unit": "v", "key": "2", "available": ["c"]}'),
+        (decided, b'{"unit": "v", "key": "3", "context": [1]}'), (decided, b'{"unit": "v", "key": 3}'),
+        (decided, b'{"unit": "v", "key": "3", "more": 3}'), (decided, b'{"unit": "v"'), (decided, b""),
+        (rewarded, b'{"key": "1", "value": 1}'), (rewarded, b'{"key": "2", "value": 1e999}'),
+        (rewarded, b'{"key": "2", "value": null, "arm": "c"}'), (rewarded, b'{"key": "2", "value": NaN}'),
+        ("/v1/studies/none/decisions", b'{"unit": "u", "key": "0"}'), ("/v1/studies/No/decisions", b'{"unit": "u"}'),
+        ("/v1/decisions/sleep.0-9-0123456789abcdef/reward", b'{"key": "1", "value": 1.0}'),
+    ]  # fmt: skip
+    shown = {"Authorization": f"Bearer {place.tokens[token, '*']}"} if token else {}
+    for path, body in cases:
+        ways = ("application/json", "application/json; charset=utf-8")
+        one, other = (place.client.post(path, content=body, headers=shown | {"Content-Type": kind}) for kind in ways)
+        assert (one.status_code, one.content) == (other.status_code, other.content), body
+        headers = [dict(each.headers) for each in (one, other)]
+        for each in headers:
+            del each["x-request-id"]
+        assert headers[0] == headers[1]
+        assert one.status_code in ((200, 400, 404, 422) if token == "admin" else (400, 401, 403, 422))
+
+
 def test_no_token_unit_or_body_is_in_the_log(sqlite: str, tmp_path: Path) -> None:
     database = Database(sqlite, create=True)
     token = Access(database).create("*", "admin")

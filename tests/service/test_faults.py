@@ -1,5 +1,6 @@
 """Whatever fails, there is a flagged fallback or a clear refusal, and never a silent wrong answer."""
 
+import json
 import resource
 import sqlite3
 import time
@@ -9,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from larl.service import asked
+from larl.service.clerk import Command
 from larl.service.database import Database, StorageError
 from larl.service.journal import Journal
 from larl.service.replay import Replay
@@ -41,6 +43,30 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
         assert host.decide("other", "4")["source"] == "policy"  # of which it has learnt nothing yet
         host.change("p", 1, UCB)
         assert host.decide("u", "5")["source"] == "policy"
+
+
+def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str) -> None:
+    """Of commands that are done in one turn, those of the unit get along without it, and the others do not notice."""
+    with awkward.known(), hosts(sqlite) as [host]:
+        host.make(policy={"policy": "Awkward", "wrong": awkward.HANGS})
+        assert host.reward(host.decide("u", "1")["id"], "1", 1.0)["taken"] == "learnt"
+        second = host.decide("u", "2")["id"]
+        host.desk._watch.seconds = 0.1
+
+        def decision(unit: str) -> Command:
+            return Command("decision", "sleep", unit, asked.Moment(unit=unit, key=unit).words(), unit)
+
+        reward = Command("reward", "sleep", "2", {"decision": second, "value": 1.0, "arm": None})
+        replies = host.desk.do([decision("v"), reward, decision("u"), decision("w"), decision("v")])
+        before, taken, stuck, after, again = (json.loads(reply) for reply in replies if isinstance(reply, bytes))
+        assert (before["source"], taken["taken"], stuck["source"], after["source"]) == (
+            "policy", "stored", "fallback", "policy"
+        )  # fmt: skip
+        assert (stuck["t"], again) == (2, before)
+        assert [issue["unit"] for issue in host.issues()] == ["u"]
+        rows = host.book.select()
+        assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+        assert [row.unit for row in rows if row.kind == "unit"] == ["u", "v", "w"]
 
 
 def test_a_full_disk_is_a_refusal_and_the_same_request_succeeds_once_there_is_room(tmp_path: Path) -> None:

@@ -16,13 +16,25 @@ from larl.service.access import Access
 from larl.service.alerts import Alerts
 from larl.service.database import Database, StorageError
 from larl.service.desk import Desk
-from larl.service.door import Rate, Service, Settings
-from larl.service.gate import Gate
+from larl.service.direct import Direct
+from larl.service.door import Rate, Service, Settings, refusal
+from larl.service.gate import Gate, failure
 from larl.service.journal import Journal
 from larl.service.overview import Overviews
-from larl.service.problems import TITLES, Problem, invalid, of_value
+from larl.service.problems import TITLES, Problem, invalid
 from larl.service.views import Views
 from larl.service.writer import Writer
+
+
+class _App(FastAPI):
+    """What the framework answers; what comes passes the gate, and the direct routes, first."""
+
+    def __init__(self, here: Service, **more: Any) -> None:
+        super().__init__(**more)
+        self._first = Gate(Direct(super().__call__, here), here.settings.largest)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._first(scope, receive, send)
 
 
 def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
@@ -41,9 +53,8 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
         here.overviews.close()
         alerts.close()
 
-    app = FastAPI(title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app = _App(here, title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
     app.state.service = here
-    app.add_middleware(Gate, largest=settings.largest)
     for part in (writing, reading, looking, session, pages):
         app.include_router(part.router)
     for kind, handler in HANDLERS.items():
@@ -52,24 +63,12 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _answer(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """A refusal as a response."""
-    more = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
-    return Response(
-        problem.body(), problem.status, (headers or {}) | more.get(problem.status, {}), "application/problem+json"
-    )
+async def _refused(_: Request, error: Any) -> Response:
+    return refusal(error)
 
 
-async def _refused(_: Request, problem: Any) -> Response:
-    return _answer(problem)
-
-
-async def _unusable(_: Request, error: Any) -> Response:
-    return _answer(of_value(error))
-
-
-async def _unreadable(_: Request, error: Any) -> Response:
-    return _answer(Problem(503, f"the storage cannot be used: {error}"))
+async def _failed(request: Request, _: Any) -> Response:
+    return refusal(failure(request.scope))
 
 
 async def _not_valid(_: Request, error: Any) -> Response:
@@ -77,10 +76,10 @@ async def _not_valid(_: Request, error: Any) -> Response:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         detail = f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}"
-        return _answer(Problem(400, detail, field="body"))
+        return refusal(Problem(400, detail, field="body"))
     place = [str(part) for part in first["loc"]]
     accepted = {"missing": "there: it is required", "extra_forbidden": "absent: there is no such field"}
-    return _answer(invalid(".".join(place[1:]) or place[0], first["input"], _said(first, accepted)))
+    return refusal(invalid(".".join(place[1:]) or place[0], first["input"], _said(first, accepted)))
 
 
 def _said(error: Any, accepted: dict[str, str]) -> str:
@@ -95,12 +94,12 @@ def _said(error: Any, accepted: dict[str, str]) -> str:
 
 async def _not_found(_: Request, error: Any) -> Response:
     status = error.status_code if error.status_code in TITLES else 400
-    return _answer(Problem(status, str(error.detail)), dict(error.headers or {}))
+    return refusal(Problem(status, str(error.detail)), error.headers)
 
 
 HANDLERS: dict[type[Exception], Any] = {
-    Problem: _refused, InvalidValue: _unusable, StorageError: _unreadable, RequestValidationError: _not_valid,
-    HTTPException: _not_found,
+    Problem: _refused, InvalidValue: _refused, StorageError: _refused, RequestValidationError: _not_valid,
+    HTTPException: _not_found, Exception: _failed,
 }  # fmt: skip
 
 

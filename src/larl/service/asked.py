@@ -19,8 +19,10 @@ def in_utc(text: str) -> str:
     raise ValueError("a time with its distance from UTC, such as 2026-11-16T08:30:00+01:00")
 
 
+NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+DECISION = rf"{NAME}\.[0-9]{{1,18}}-[0-9]{{1,18}}-[0-9a-f]{{16}}"
 Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["sleep"])]
+Name = Annotated[str, Field(pattern=f"^{NAME}$", examples=["sleep"])]
 Unit = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$", description="A pseudonym.", examples=["unit-17"])]
 Key = Annotated[
     str,

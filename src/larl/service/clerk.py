@@ -113,7 +113,7 @@ class Clerk:
             return self._decided(turn, command, study, seat, found, "unavailable", at)
         try:
             mind = self._studies.mind(turn, study, seat)
-            found = self._watch.run(lambda: _sound(mind.decide(seat.unit, available, context)))
+            found = self._watch.policy(lambda: _sound(mind.decide(seat.unit, available, context)))
             self._studies.worked(study, seat.unit)
         except Resting:
             return self._fall_back(turn, command, study, seat, at)
@@ -135,7 +135,7 @@ class Clerk:
             command.study, "decision", at, text(command.words), text(answer),
             unit=command.unit, ref=found.id, number=seat.steps, key=command.key,
         )  # fmt: skip
-        seat.read(row)
+        seat.decided(seat.steps, found.id, found.arm)
         return row
 
     def ingest(self, turn: Turn, command: Command, at: str) -> Row:
@@ -156,7 +156,7 @@ class Clerk:
         """Let the mind know of a step that it did not decide."""
         try:
             mind = self._studies.mind(turn, study, seat)
-            self._watch.run(lambda: mind.played(seat.unit, arm, context))
+            self._watch.policy(lambda: mind.played(seat.unit, arm, context))
         except Exception as error:
             self._failed(turn, study, seat, error, "the step was stored, and is learnt from once the policy works", at)
 
@@ -194,7 +194,7 @@ class Clerk:
         """Let the mind learn what came of a decision; how it was taken."""
         try:
             mind = self._studies.mind(turn, study, seat)
-            return str(self._watch.run(lambda: mind.observe(words["decision"], words["value"], words["arm"])))
+            return self._watch.policy(lambda: mind.observe(words["decision"], words["value"], words["arm"]))
         except Exception as error:
             done = "the reward was stored, and is learnt from once the policy works"
             self._failed(turn, study, seat, error, done, at)
@@ -215,6 +215,8 @@ class Clerk:
         name = command.words["decision"]
         seat = self._studies.seat(turn, command.study, command.unit) if command.unit else None
         t = int(name.rsplit("-", 2)[1])
+        if seat is not None and name == seat.pending.get(t):  # as most are
+            return study, seat, t
         if seat is None or t >= seat.steps or study.terms.decision_id(seat.number, t) != name:
             raise missing("decision", name)
         return study, seat, t

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 def now() -> str:
     """The time now."""
-    return stamp(datetime.now(UTC))
+    return f"{datetime.now(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def stamp(time: datetime) -> str:

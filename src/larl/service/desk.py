@@ -5,6 +5,7 @@ A command that is repeated, with the same key and the same words, gets the answe
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +18,7 @@ from larl.service.journal import Journal, Lock, Turn, text
 from larl.service.problems import Problem, invalid, of_value
 from larl.service.studies import Studies
 from larl.service.troubles import Troubles
-from larl.service.watch import Watch
+from larl.service.watch import TookTooLong, Watch
 
 LOG = logging.getLogger("larl.service")
 ROOM = 512 * 2**20  # bytes for minds
@@ -52,10 +53,10 @@ class Desk:
         turn, latest = None, self._latest
         try:
             commands = self._addressed(commands)
-            with self._book.turn(self._locks(commands)) as turn:
+            with self._book.turn(() if self._book.database.alone else self._locks(commands)) as turn:
                 turn.look([(command.study, command.row, command.key) for command in commands])
                 self._studies.refresh(turn, {command.study for command in commands})
-                replies = [self._one(turn, command) for command in commands]
+                replies = self._replies(turn, commands)
                 turn.write()
                 self._studies.settle(turn.rows)
                 self._studies.snapshots(turn, {(row.study, row.unit or "") for row in turn.rows})
@@ -94,17 +95,34 @@ class Desk:
                 locks.append(Lock(study, unit))
         return locks
 
+    def _replies(self, turn: Turn, commands: Sequence[Command]) -> list[Reply]:
+        """Do commands one after the other. One in which a policy is stuck is done again without it."""
+        replies: list[Reply] = []
+        while len(replies) < len(commands):
+            try:
+                self._watch.run(partial(self._go_on, turn, commands, replies))
+            except TookTooLong:
+                stuck = commands[len(replies)]
+                self._take_back(turn)
+                self._studies.forget(stuck.study, stuck.unit)
+                with self._watch.shut():
+                    replies.append(self._one(turn, stuck))
+        return replies
+
+    def _go_on(self, turn: Turn, commands: Sequence[Command], replies: list[Reply]) -> None:
+        while len(replies) < len(commands):
+            replies.append(self._one(turn, commands[len(replies)]))
+
     def _one(self, turn: Turn, command: Command) -> Reply:
         """Do one command. If it is refused, or fails, none of its rows stays."""
-        first, latest = len(turn.rows), self._latest
-        reply = Problem(500, "the service failed to do this; nothing was changed")
+        self._before = len(turn.rows), self._latest
         try:
             found = turn.find(command.study, command.row, command.key)
             if found is None:
                 return self._clerk.do(turn, command, self._time(turn, command.study)).answer.encode()
             if found.request == text(command.words):
                 return found.answer.encode()
-            reply = invalid("key", command.key, "a new one: this one belongs to a request with another payload")
+            reply: Reply = invalid("key", command.key, "a new one: this one belongs to a request with another payload")
         except Problem as problem:
             reply = problem
         except InvalidValue as error:
@@ -113,13 +131,17 @@ class Desk:
             raise
         except Exception:
             LOG.exception("a command of kind %s failed", command.kind)
+            reply = Problem(500, "the service failed to do this; nothing was changed")
             self._studies.forget(command.study, command.unit)
-        if len(turn.rows) > first:
-            self._latest = latest
-            self._studies.forget_all(turn.rows[first:])
-            self._troubles.take_back(turn.rows[first:])
-            turn.take_back(first)
+        self._take_back(turn)
         return reply
+
+    def _take_back(self, turn: Turn) -> None:
+        """Nothing of the command that was begun last stays."""
+        first, self._latest = self._before
+        self._studies.forget_all(turn.rows[first:])
+        self._troubles.take_back(turn.rows[first:])
+        turn.take_back(first)
 
     def _time(self, turn: Turn, study: str) -> str:
         """The time now; a clock that went back is noted."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -13,11 +13,12 @@ from larl._check import InvalidValue
 from larl.service import asked
 from larl.service.access import ANYBODY, Access, Holder
 from larl.service.clerk import Command
+from larl.service.database import StorageError
 from larl.service.desk import ROOM, SECONDS
 from larl.service.journal import Journal
 from larl.service.minds import warm
 from larl.service.overview import Overviews
-from larl.service.problems import TITLES, Problem
+from larl.service.problems import TITLES, Problem, of_value
 from larl.service.terms import Terms
 from larl.service.views import Views
 from larl.service.writer import Writer
@@ -87,6 +88,21 @@ class Service:
         answer = await self.writer.do(Command(kind, study, key, words, unit))
         return Response(answer, media_type="application/json")
 
+    async def who(self, request: Request) -> Holder:
+        """Who asks: the holder of a token, or somebody at the page."""
+        if not self.settings.auth:
+            return ANYBODY
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        holder = await self.access.holder(token.strip()) if kind.lower() == "bearer" else None
+        if holder is None and not kind and COOKIE in request.cookies:
+            if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
+                raise Problem(403, "a session may change something only from the page itself")
+            holder = await self.access.visitor(request.cookies[COOKIE])
+        if holder is None:
+            raise Problem(401, "send a token of this service: Authorization: Bearer larl_…")
+        self.rate.take(holder.id)
+        return holder
+
 
 async def service(request: Request) -> Service:
     """The service that a request came to."""  # a coroutine, or FastAPI would ask a thread
@@ -95,26 +111,25 @@ async def service(request: Request) -> Service:
 
 
 async def who(request: Request) -> Holder:
-    """Who asks: the holder of a token, or somebody at the page."""
-    here = await service(request)
-    if not here.settings.auth:
-        return ANYBODY
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    holder = await here.access.holder(token.strip()) if kind.lower() == "bearer" else None
-    if holder is None and not kind and COOKIE in request.cookies:
-        if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
-            raise Problem(403, "a session may change something only from the page itself")
-        holder = await here.access.visitor(request.cookies[COOKIE])
-    if holder is None:
-        raise Problem(401, "send a token of this service: Authorization: Bearer larl_…")
-    here.rate.take(holder.id)
-    return holder
+    """Who asks."""
+    return await (await service(request)).who(request)
 
 
 def need(holder: Holder, what: str, study: str) -> None:
     """Refuse who may not."""
     if not holder.may(what, study):
         raise Problem(403, f"this token may not {what} there", field="role", value=holder.role)
+
+
+def refusal(error: Problem | InvalidValue | StorageError, headers: Mapping[str, str] | None = None) -> Response:
+    """What is answered instead."""
+    if isinstance(error, InvalidValue):
+        error = of_value(error)
+    elif isinstance(error, StorageError):
+        error = Problem(503, f"the storage cannot be used: {error}")
+    more = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
+    given = dict(headers or {}) | more.get(error.status, {})
+    return Response(error.body(), error.status, given, "application/problem+json")
 
 
 def refusals(*more: int) -> dict[int | str, dict[str, Any]]:
@@ -128,7 +143,7 @@ Here = Annotated[Service, Depends(service)]
 Who = Annotated[Holder, Depends(who)]
 StudyName = Annotated[asked.Name, Path()]
 UnitName = Annotated[asked.Unit, Path()]
-DecisionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}\.[0-9]{1,18}-[0-9]{1,18}-[0-9a-f]{16}$")]
+DecisionId = Annotated[str, Path(pattern=f"^{asked.DECISION}$")]
 IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
 Since = Annotated[asked.Since, Query()]
 Part = Annotated[asked.Part, Query()]

@@ -8,6 +8,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
@@ -18,12 +20,9 @@ from larl.service.database import Database, journal, snapshots
 PAGE = 1_000  # rows read at once
 APPENDING = 1  # the lock under which rows are numbered
 TERMS = ("study", "policy", "closed")  # kinds of rows that say what a study is
-OF_KEYS = (  # made once: to make a statement takes longer than to run it
-    sql.select(journal)
-    .where(journal.c.study == sql.bindparam("study"), journal.c.kind == sql.bindparam("kind"))
-    .where(journal.c.key.in_(sql.bindparam("keys", expanding=True)))
-)
-APPEND = journal.insert()
+MARKS = {"sqlite": "?", "postgresql": "%s"}  # where values go in a statement
+ROOM = 500  # rows of one statement
+COLUMNS = ", ".join(f'"{column.name}"' for column in journal.c)
 
 
 def _keeping(dialect: Any) -> Any:
@@ -58,9 +57,23 @@ class Row(NamedTuple):
         return json.loads(self.answer)
 
 
-def text(values: Any) -> str:
-    """As JSON, always in the same way."""
-    return json.dumps(values, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+text = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode  # always in the same way
+
+
+@cache
+def of_keys(count: int, mark: str) -> str:
+    """The statement that finds rows by study, kind and one of so many keys."""  # as text: to make it takes far longer
+    return f'SELECT {COLUMNS} FROM journal WHERE study = {mark} AND kind = {mark} AND "key" IN ({_marks(count, mark)})'
+
+
+@cache
+def append(count: int, mark: str) -> str:
+    """The statement that writes so many rows: one for all of them takes a fraction of one for each."""
+    return f"INSERT INTO journal ({COLUMNS}) VALUES {', '.join([f'({_marks(len(journal.c), mark)})'] * count)}"
+
+
+def _marks(count: int, mark: str) -> str:
+    return ", ".join([mark] * count)
 
 
 class Lock(NamedTuple):
@@ -81,6 +94,7 @@ class Turn:
 
     def __init__(self, connection: sql.Connection, alone: bool, seq: int | None) -> None:
         self._connection, self.alone, self._seq = connection, alone, seq
+        self._mark = MARKS[connection.dialect.name]
         self.rows: list[Row] = []
         self._known: dict[tuple[str, str, str], Row] = {}
 
@@ -88,8 +102,8 @@ class Turn:
         """Find out which (study, kind, key) there are already."""
         for study, kind in {(study, kind) for study, kind, _ in wanted}:
             keys = [key for one, of, key in wanted if (one, of) == (study, kind)]
-            for found in self._connection.execute(OF_KEYS, {"study": study, "kind": kind, "keys": keys}):
-                row = Row(*found)
+            found = self._connection.exec_driver_sql(of_keys(len(keys), self._mark), (study, kind, *keys))
+            for row in map(Row._make, found):
                 self._known[study, kind, row.key or ""] = row
 
     def find(self, study: str, kind: str, key: str) -> Row | None:
@@ -127,7 +141,9 @@ class Turn:
             self._seq = None
         last = self._seq if self._seq is not None else last_seq(self._connection)
         self.rows = [row._replace(seq=last + i) for i, row in enumerate(self.rows, 1)]
-        self._connection.execute(APPEND, [row._asdict() for row in self.rows])
+        for first in range(0, len(self.rows), ROOM):
+            some = self.rows[first : first + ROOM]
+            self._connection.exec_driver_sql(append(len(some), self._mark), tuple(chain.from_iterable(some)))
         return self.rows[-1].seq
 
     def snapshot(self, study: str, unit: str) -> Any:

@@ -1,6 +1,7 @@
 """What a policy has learnt, as a fold over the journal: an agent for each unit, or one cohort for a study."""
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -11,7 +12,6 @@ import numpy as np
 from larl import __version__
 from larl._compile import source_digest
 from larl.agent import Agent, Decision
-from larl.agent._file import arrays_of
 from larl.cohort import Cohort
 from larl.service.evidence import Weights, evidence
 from larl.service.journal import Row, text
@@ -33,7 +33,7 @@ def warm(terms: Terms) -> Exception | None:
     if what not in _WARM:
         watch = Watch(WARMING)
         try:
-            watch.run(partial(_try, terms))
+            watch.call(partial(_try, terms))
         except Exception as error:
             return error
         finally:
@@ -96,9 +96,9 @@ class Mind:
             state = self.held.state(unit)
         else:
             return
-        for name, array in arrays_of(state).items():
-            if name in self.terms.numbers and not np.isfinite(array).all():
-                raise ArithmeticError(f"{name}, which the policy has learnt, is not a number")
+        for array in self.terms.numbers(state):
+            if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():  # a square may be too large
+                raise ArithmeticError("something that the policy has learnt is not a number")
 
     def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Somebody else has chosen."""

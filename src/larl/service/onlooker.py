@@ -43,7 +43,7 @@ class Onlooker:
         with self._lock:
             try:
                 seq, mind = self._follow(study, unit, number, *self._held.pop(place, (0, None)))
-                found: Weights | None = self._watch.run(mind.evidence)
+                found: Weights | None = self._watch.call(mind.evidence)
             except StorageError:
                 raise
             except Exception:  # whatever a policy raises: who decides has told of it already
@@ -62,7 +62,7 @@ class Onlooker:
         rows = self._book.select(*here, journal.c.kind.in_(LEARNT_FROM), limit=LONGEST + 1)
         if len(rows) > LONGEST:
             raise OverflowError("there is too much to follow")
-        followed = self._watch.run(partial(Mind.follow, terms, number, state, rows, mind))
+        followed = self._watch.call(partial(Mind.follow, terms, number, state, rows, mind))
         return max([after, *(row.seq for row in rows)]), followed
 
     def _snapshot(self, study: str, unit: str, version: int) -> Any:

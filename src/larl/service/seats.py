@@ -48,12 +48,16 @@ class Seat:
     def read(self, row: Row) -> None:
         """Follow a row of this unit."""
         if row.kind == "decision":
-            self.steps = (row.number or 0) + 1
-            if row.said["arm"] is not None:
-                self.pending[self.steps - 1] = row.ref or ""
+            self.decided(row.number or 0, row.ref or "", row.said["arm"])
         elif row.kind in ("reward", "default"):
             self.pending.pop(row.number or 0, None)
         self.seq = max(self.seq, row.seq)
+
+    def decided(self, t: int, name: str, arm: str | None) -> None:
+        """A decision was made."""
+        self.steps = t + 1
+        if arm is not None:
+            self.pending[t] = name
 
     def due(self, patience: int) -> list[tuple[int, str]]:
         """Steps, and their decisions, whose reward has to be here before the next decision."""

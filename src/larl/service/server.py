@@ -1,9 +1,11 @@
 """The service as a process."""
 
+import gc
 import ipaddress
 import logging
 import socket
 import sys
+import time
 
 import uvicorn
 
@@ -12,6 +14,7 @@ from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database, journal
 from larl.service.door import Settings
+from larl.service.gate import REQUESTS
 from larl.service.journal import TERMS, Journal
 from larl.service.minds import warm
 from larl.service.seats import Study
@@ -31,10 +34,11 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
             raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
         with _bound(host, port) as listening:
             prepare(Journal(database))
+            _keep_what_there_is()
             listening.listen(BACKLOG)  # whoever reads the address may connect at once
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             print(f"serving {database.url.render_as_string()} at {address} (page and /v1; Ctrl-C stops)", flush=True)
-            logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+            _log_to_stderr()
             config = uvicorn.Config(
                 make_app(database, settings), access_log=False, log_level="warning", server_header=False,
                 timeout_graceful_shutdown=GRACE, backlog=BACKLOG,
@@ -42,6 +46,27 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         database.close()
+
+
+def _log_to_stderr() -> None:
+    """Times are UTC. Lines about requests come with theirs, and some at once."""
+    logging.Formatter.converter = time.gmtime
+    said = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, format=said, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    REQUESTS.addHandler(handler)
+    REQUESTS.propagate = False
+
+
+def _keep_what_there_is() -> None:
+    """What is in memory now stays: nobody need look through it for garbage, nor often at what comes later.
+
+    Little of that is in cycles, and while it is looked for all requests wait: for a tenth of a second if need be.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def prepare(book: Journal) -> None:

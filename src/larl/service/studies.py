@@ -48,7 +48,7 @@ class Studies:
     def _catch_up_all(self, turn: Turn, study: Study) -> None:
         """Let a cohort learn what other processes wrote, before anything is added to it here."""
         try:
-            study.mind = self._follow(turn, study, 0, "", study.mind, study.mind_seq)
+            study.mind = self._watch.run(partial(self._follow, turn, study, 0, "", study.mind, study.mind_seq))
         except Exception:  # where it is needed it is made anew, and fails again if it must
             study.mind, study.mind_seq = None, 0
 
@@ -160,8 +160,7 @@ class Studies:
         study.mind_seq = max([after, *(row.seq for row in rows)])
         if mind is None:
             rows += [row for row in turn.rows if row.study == name and (not unit or row.unit == unit)]
-        found: Mind = self._watch.run(partial(Mind.follow, terms, number, snapshot, rows, mind))
-        return found
+        return self._watch.policy(partial(Mind.follow, terms, number, snapshot, rows, mind))
 
     def worked(self, study: Study, unit: str) -> None:
         """A policy did what it should."""

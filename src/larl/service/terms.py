@@ -1,9 +1,10 @@
 """On which terms a study runs: its arms, its policy, and what happens where there is no reward or no policy."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -95,9 +96,12 @@ class Terms:
         return sum(int(array.nbytes) for array in self._first_state.values())
 
     @cached_property
-    def numbers(self) -> frozenset[str]:
-        """Parts of the policy's State that hold numbers in the beginning, and so must always."""
-        return frozenset(name for name, array in self._first_state.items() if np.isfinite(array).all())
+    def numbers(self) -> Callable[[Any], Sequence[Any]]:
+        """Gives those arrays of the policy's State that hold numbers in the beginning, and so must always."""
+        names = [name for name, array in self._first_state.items() if np.isfinite(array).all()]
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda state: [attrgetter(name)(state) for name in names]
 
     def mind(self, number: int) -> Agent | Cohort:
         """What decides for unit `number`, or for all, before it has seen anything."""
