@@ -50,7 +50,7 @@ class Streams(NamedTuple):
 
     def name(self, t: int) -> str:
         """Sixteen hex digits that stand for step t."""
-        return f"{word_at(self.ids, t):016x}"
+        return f"{int(word_at(self.ids, t)):016x}"
 
 
 class Live:

@@ -38,13 +38,13 @@ Words = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f
 
 
 class Asked(BaseModel):
-    """A body: no field that is not known, no type that is not meant."""
+    """A body of JSON types: no field that is not known, no type that is not meant."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def words(self, **more: Any) -> dict[str, Any]:
         """All but the key."""
-        return self.model_dump(mode="json", exclude={"key"}) | more
+        return {name: value for name, value in self.__dict__.items() if name != "key"} | more
 
 
 class NewStudy(Asked):
