@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from larl.service import asked
 from larl.service.clerk import Command
 from larl.service.database import Database, StorageError
+from larl.service.desk import Desk
 from larl.service.journal import Journal
 from larl.service.replay import Replay
 from tests.service import awkward
@@ -88,6 +89,25 @@ def test_a_full_disk_is_a_refusal_and_the_same_request_succeeds_once_there_is_ro
             assert caller.post("/v1/studies/sleep/decisions", unit="u", key="2").json()["t"] == 1
     database = Database(f"sqlite:///{path}")
     Replay(Journal(database)).run()
+    database.close()
+
+
+def test_a_storage_that_breaks_while_a_mind_is_loaded_is_not_a_policy_that_fails(sqlite: str) -> None:
+    with hosts(sqlite) as [host]:
+        host.make()
+        host.decide("u", "1")
+    other = sqlite3.connect(sqlite.removeprefix("sqlite:///"))
+    other.execute("ALTER TABLE snapshots RENAME TO hidden")
+    database = Database(sqlite, write=True)
+    desk = Desk(Journal(database))
+    with pytest.raises(StorageError, match="no such table: snapshots"):
+        desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
+    other.execute("ALTER TABLE hidden RENAME TO snapshots")
+    other.close()
+    [reply] = desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
+    assert json.loads(reply)["source"] == "policy"  # type: ignore[arg-type]
+    assert [row.kind for row in desk._book.select()] == ["study", "unit", "decision", "decision"]
+    desk.close()
     database.close()
 
 

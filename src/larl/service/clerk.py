@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from larl.agent import Decision
 from larl.service import answers
-from larl.service.database import journal
+from larl.service.database import STORAGE_FAILED, journal
 from larl.service.journal import Row, Turn, text
 from larl.service.problems import invalid, missing
 from larl.service.seats import Seat, Study
@@ -117,6 +117,8 @@ class Clerk:
             self._studies.worked(study, seat.unit)
         except Resting:
             return self._fall_back(turn, command, study, seat, at)
+        except STORAGE_FAILED:
+            raise
         except Exception as error:
             self._failed(turn, study, seat, error, "a decision was made by the fixed probabilities", at)
             return self._fall_back(turn, command, study, seat, at)
@@ -157,6 +159,8 @@ class Clerk:
         try:
             mind = self._studies.mind(turn, study, seat)
             self._watch.policy(lambda: mind.played(seat.unit, arm, context))
+        except STORAGE_FAILED:
+            raise
         except Exception as error:
             self._failed(turn, study, seat, error, "the step was stored, and is learnt from once the policy works", at)
 
@@ -195,6 +199,8 @@ class Clerk:
         try:
             mind = self._studies.mind(turn, study, seat)
             return self._watch.policy(lambda: mind.observe(words["decision"], words["value"], words["arm"]))
+        except STORAGE_FAILED:
+            raise
         except Exception as error:
             done = "the reward was stored, and is learnt from once the policy works"
             self._failed(turn, study, seat, error, done, at)

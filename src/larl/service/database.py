@@ -95,6 +95,9 @@ class StorageError(OSError):
     """The storage cannot be used: which, and why."""
 
 
+STORAGE_FAILED = (StorageError, DBAPIError)  # what is raised within a transaction
+
+
 class Database:
     """An open storage. `write`: this process means to append; SQLite lets one do so."""
 

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
-
 from larl._check import InvalidValue
 from larl.service.clerk import Clerk, Command
 from larl.service.clock import now, seconds_between
-from larl.service.database import StorageError, journal
+from larl.service.database import STORAGE_FAILED, journal
 from larl.service.journal import Journal, Lock, Turn, text
 from larl.service.problems import Problem, invalid, of_value
 from larl.service.studies import Studies
@@ -127,7 +125,7 @@ class Desk:
             reply = problem
         except InvalidValue as error:
             reply = of_value(error)
-        except (StorageError, DBAPIError):
+        except STORAGE_FAILED:
             raise
         except Exception:
             LOG.exception("a command of kind %s failed", command.kind)
