@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import typer.testing
+import vowpalwabbit
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
@@ -118,6 +119,37 @@ def test_vowpal_wabbit_gets_contexts_and_the_arms_that_were_offered(tmp_path: Pa
     exported(host.url, "s", "vw", tmp_path / "a.vw")
     chosen, other = (2, 3) if made["arm"] == "b" else (3, 2)
     assert (tmp_path / "a.vw").read_text() == f"{chosen}:0.0:0.5 {other} | context_0:0.5\n"
+
+
+def test_vowpal_wabbit_reads_what_is_meant(tmp_path: Path) -> None:
+    host = records.Host(f"sqlite:///{tmp_path / 's.db'}")
+    host.study("s", records.LARL | {"context": 2}, arms=("a", "b"), seed=2, floor=0.1)
+    made = []
+    for i in range(20):
+        made.append(host.send("decision", "s", {"unit": f"u{i % 3}", "context": [0.5, i / 8]}, f"u{i % 3}"))
+        host.reward(made[-1]["id"], -1e-7 if i == 4 else i / 16)
+    host.close()
+    exported(host.url, "s", "vw", tmp_path / "a.vw")
+    lines = (tmp_path / "a.vw").read_text().splitlines()
+    weights: list[list[float]] = []
+    bandit = vowpalwabbit.LabelType.CONTEXTUAL_BANDIT
+    workspace = vowpalwabbit.Workspace("--cb 2 --quiet")
+    for i, (line, decision) in enumerate(zip(lines, made, strict=True)):
+        example = workspace.parse(line, bandit)
+        [label] = example.get_label(bandit).costs
+        found = (label.action, label.cost, label.probability)
+        told = (
+            1 + "ab".index(decision["arm"]),
+            1e-7 if i == 4 else -i / 16,
+            decision["probabilities"][decision["arm"]],
+        )
+        assert found == pytest.approx(told, rel=1e-6)  # it counts in single precision
+        weights.append([example.feature_weight(" ", j) for j in range(example.num_features_in(" "))])
+        workspace.learn(example)
+        workspace.finish_example(example)
+    workspace.finish()
+    for i, found in enumerate(weights):
+        assert found == pytest.approx([0.5, i / 8] if i else [0.5], rel=1e-6)
 
 
 def checked(path: Path) -> "subprocess.CompletedProcess[str]":
