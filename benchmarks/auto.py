@@ -15,7 +15,7 @@ import numpy as np
 import larl
 from larl import worlds
 from larl.policies._lanes import Kind, step
-from measure import live
+from measure import live, state_bytes
 
 
 @numba.njit(nogil=True, error_model="numpy")
@@ -23,7 +23,7 @@ def bare_steps(data, owner, rows, order, form, steps):  # type: ignore[no-untype
     for t in range(1, steps):
         for block in range(owner.size):
             mine = owner[block]
-            step(data[block], rows, Kind(order[mine], form[mine]), t, t % 2, 0.1 * (t % 7))
+            step(data[block], rows, Kind(order[mine], form[mine]), t, t % 2, 0.1 * (t % 7), t)
 
 
 def bare(steps: int = 300) -> float:
@@ -57,19 +57,13 @@ def main() -> None:
     tenth = options.long // 10
     parts = {f"tenth {i + 1}": float(took[i * tenth : (i + 1) * tenth].mean()) for i in range(10)}
     found["long"] = parts
-    size = sum(array.nbytes for array in _arrays(larl.Auto().init(2)))
+    size = state_bytes(larl.Auto().init(2))
     found["state_bytes"] = size
     print(f"{options.long:,} steps, mean by tenths: " + ", ".join(f"{value:.0f}" for value in parts.values()) + " µs")
     print(f"State: {size / 1e6:.1f} MB, however long it runs")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n")
     print(f"written: {options.out}")
-
-
-def _arrays(state: object) -> list[np.ndarray]:
-    if isinstance(state, tuple):
-        return [array for part in state for array in _arrays(part)]
-    return [state] if isinstance(state, np.ndarray) else []
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ one task after another.
 """
 
 import argparse
+import contextlib
 import heapq
 import json
 import os
@@ -33,9 +34,9 @@ from larl.scale import AHEAD, connected
 from larl.store import Store
 from larl.study import Study
 
-REPEATS = 3
+REPEATS = 7
 STUDY = Study(
-    {"k = 5": worlds.paper(5)}, {"LARL, s = 5": larl.LARL(5), "LARL, s = 10": larl.LARL(10)}, 1000, 2000, keep="summary"
+    {"k = 5": worlds.paper(5)}, {"LARL, s = 5": larl.LARL(5), "LARL, s = 10": larl.LARL(10)}, 1000, 4000, keep="summary"
 )
 TINY = Study({"k = 5": worlds.paper(5)}, {"UCB": larl.UCB()}, 10, 400, keep="summary")
 BIG_STEPS = 10**11  # of the study that is simulated: 100 candidates × 10 worlds × 100,000 units × 1,000 decisions
@@ -45,16 +46,17 @@ LINK = 125e6  # bytes a second that reach the one who started the study: 1 Gbit/
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
-def best(work: Callable[[], object], repeats: int = REPEATS) -> dict[str, float]:
-    """The least of several calls: seconds on the clock, of processors in this process, and with its workers."""
-    times = []
+def best(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, dict[str, float]]:
+    """The least of several calls of each, which take turns: on the clock, of processors here, and with all workers."""
+    times: dict[str, list[list[float]]] = {name: [] for name in works}
     for _ in range(repeats):
-        before = time.perf_counter(), time.process_time(), processors()
-        work()
-        after = time.perf_counter(), time.process_time(), processors()
-        times.append([late - early for early, late in zip(before, after, strict=True)])
-    clock, here, everywhere = np.min(times, axis=0).tolist()
-    return {"clock_s": clock, "here_s": here, "processors_s": everywhere}
+        for name, work in works.items():
+            before = time.perf_counter(), time.process_time(), processors()
+            work()
+            after = time.perf_counter(), time.process_time(), processors()
+            times[name].append([late - early for early, late in zip(before, after, strict=True)])
+    least = {name: np.min(each, axis=0).tolist() for name, each in times.items()}
+    return {name: dict(zip(("clock_s", "here_s", "processors_s"), each, strict=True)) for name, each in least.items()}
 
 
 def processors() -> float:
@@ -73,7 +75,7 @@ def block_costs() -> dict[str, float]:
     firsts = {block.name: block for block in blocks(STUDY) if block.first == 0}
     for block in firsts.values():
         perform(block)
-    return {name: best(block.play, 7)["here_s"] for name, block in firsts.items()}
+    return {name: took["here_s"] for name, took in best({n: block.play for n, block in firsts.items()}).items()}
 
 
 def block_bytes() -> dict[str, dict[str, int]]:
@@ -93,26 +95,31 @@ def block_bytes() -> dict[str, dict[str, int]]:
     return found
 
 
-def with_workers(count: int) -> dict[str, Any]:
-    """Seconds of the study, and of a task that does next to nothing, with so many worker processes that run already."""
-    began = time.perf_counter()
-    with connected(f"local:{count}") as client:
-        started = time.perf_counter() - began
-        address = client.scheduler.address
-        began = time.perf_counter()
-        STUDY.run(cluster=address, progress=False)  # also loads the kernels
-        first = time.perf_counter() - began
+def stored(address: str) -> None:
+    """The study, with a store of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        STUDY.run(cluster=address, progress=False, store=folder)
+
+
+def runs() -> dict[str, Any]:
+    """The study on threads and on worker processes that run already, in turns; and a task that does next to nothing."""
+    works: dict[str, Callable[[], object]] = {
+        f"threads: {count}": partial(STUDY.run, threads=count, progress=False) for count in (1, 2)
+    }
+    with contextlib.ExitStack() as stack:
+        for count in (1, 2):
+            began = time.perf_counter()
+            client = stack.enter_context(connected(f"local:{count}"))
+            start, address, began = time.perf_counter() - began, client.scheduler.address, time.perf_counter()
+            STUDY.run(cluster=address, progress=False)  # also loads the kernels
+            first = time.perf_counter() - began
+            works[f"worker processes: {count}"] = partial(STUDY.run, cluster=address, progress=False)
+            works[f"worker processes: {count}, with a store"] = partial(stored, address)
         TINY.run(cluster=address, progress=False, block=1)
-        took = best(lambda: STUDY.run(cluster=address, progress=False))
-        task = best(lambda: TINY.run(cluster=address, progress=False, block=1))
-
-        def stored() -> None:
-            with tempfile.TemporaryDirectory() as folder:
-                STUDY.run(cluster=address, progress=False, store=folder)
-
-        kept = best(stored)
-    per_task = {"clock_s": task["clock_s"] / TINY.trials, "here_s": task["here_s"] / TINY.trials}
-    return {"start_s": started, "first_s": first, "study": took, "stored": kept, "task": per_task}
+        task = best({"": partial(TINY.run, cluster=address, progress=False, block=1)})[""]
+        found = best(works)
+    per_task = {name: seconds / TINY.trials for name, seconds in task.items()}
+    return {"start_s": start, "first_s": first, "task": per_task, "runs": found}
 
 
 def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
@@ -140,7 +147,7 @@ def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
 def curves(found: dict[str, Any]) -> list[dict[str, float]]:
     """The simulated study: for each size of block and number of cores, seconds and efficiency."""
     per_step = np.array(list(found["block_s"].values())) / found["block_steps"]
-    overhead, rows = found["workers"]["2"]["task"]["here_s"], []
+    overhead, rows = found["task"]["here_s"], []
     for steps in BLOCK_STEPS:
         count = BIG_STEPS // steps
         cost = np.random.default_rng(0).choice(per_step, count) * steps
@@ -177,34 +184,29 @@ def measure() -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before the start",
         "study_steps": sum(block.steps for block in blocks(STUDY)), "blocks": len(blocks(STUDY)),
         "block_steps": blocks(STUDY)[0].steps, "block_s": blocks_s, "bytes": block_bytes(),
-        "threads": {str(count): best(partial(STUDY.run, threads=count, progress=False)) for count in (1, 2)},
-        "workers": {str(count): with_workers(count) for count in (1, 2)},
+        **runs(),
     }  # fmt: skip
 
 
 def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
     """The measured part of docs/scale.md."""
-    serial, two, kept = found["threads"]["1"], found["workers"]["2"], found["bytes"]
+    serial, task, kept = found["runs"]["threads: 1"], found["task"], found["bytes"]
     lines = [
         f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
-        "It was shared with other work while this ran, on the very cores that are measured. So the clock says little:",
-        "two threads, with nothing between them, show how much of two cores there was to have. Processor seconds, of",
-        "all processes together, are disturbed less. Efficiency is those of one thread over those of the row: the most",
-        "that the clock could show on a machine to itself, if no core ever waited. Each number is the least of three.",
+        f"All rows took turns, {REPEATS} times; each number is the least. Efficiency on the clock is the time of one",
+        "thread over that of the row and its number of threads or workers: scheduler and client need a core, too, so",
+        "with as many workers as cores some of it is theirs. Efficiency of processors is the time of one thread over",
+        "that of all processes together: what the clock could show at best.",
         "",
         f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
         "",
-        "| | clock, s | processors, s | efficiency |",
-        "| --- | --- | --- | --- |",
+        "| | clock, s | efficiency | processors, s | efficiency |",
+        "| --- | --- | --- | --- | --- |",
     ]
-    runs = {f"threads: {count}": one for count, one in found["threads"].items()}
-    for count, one in found["workers"].items():
-        runs |= {f"worker processes: {count}": one["study"], f"worker processes: {count}, with a store": one["stored"]}
-    lines += [
-        f"| {name} | {one['clock_s']:.2f} | {one['processors_s']:.2f} "
-        f"| {100 * serial['processors_s'] / one['processors_s']:.0f}% |"
-        for name, one in runs.items()
-    ]
+    for name, one in found["runs"].items():
+        clock = serial["clock_s"] / one["clock_s"] / (2 if ": 2" in name else 1)
+        both = (f"{100 * clock:.0f}%", f"{100 * serial['processors_s'] / one['processors_s']:.0f}%")
+        lines.append(f"| {name} | {one['clock_s']:.2f} | {both[0]} | {one['processors_s']:.2f} | {both[1]} |")
     lines += [
         "",
         "The parts of the model:",
@@ -216,10 +218,10 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
             f"{1e6 * seconds / found['block_steps']:.2f} µs a step |"
             for name, seconds in found["block_s"].items()
         ),
-        f"| o, a task: processor time of scheduler and client together | {1e3 * two['task']['here_s']:.1f} ms |",
-        f"| the same on the clock, 2 workers on the same 2 cores | {1e3 * two['task']['clock_s']:.1f} ms |",
-        f"| start of 2 workers | {two['start_s']:.1f} s |",
-        f"| the first study on them, which loads the kernels | {two['first_s']:.1f} s |",
+        f"| o, a task: processor time of scheduler and client together | {1e3 * task['here_s']:.1f} ms |",
+        f"| the same on the clock, 2 workers on the same 2 cores | {1e3 * task['clock_s']:.1f} ms |",
+        f"| start of 2 workers | {found['start_s']:.1f} s |",
+        f"| the first study on them, which loads the kernels | {found['first_s']:.1f} s |",
         *(
             f'| bytes of a task; result; file, `keep = "{keep}"` | {size["task"]:,}; {size["result"]:,}; '
             f"{size['file']:,} |"
@@ -239,7 +241,7 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
         "| --- | --- | --- | --- | --- |",
         *(
             f"| {row['block_steps']:,} | {BIG_STEPS // int(row['block_steps']):,} "
-            f"| {mean * row['block_steps'] / two['task']['here_s']:,.0f} | {row['seconds'] / 60:.1f} "
+            f"| {mean * row['block_steps'] / task['here_s']:,.0f} | {row['seconds'] / 60:.1f} "
             f"| {100 * row['efficiency']:.0f}% |"
             for row in example
         ),

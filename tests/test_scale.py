@@ -65,7 +65,7 @@ def until(happens: Callable[[], bool], seconds: float = 60) -> None:
 @contextmanager
 def small_cluster(deaths: int = 1, **options: object):
     settings = SETTINGS | {"distributed.scheduler.allowed-failures": deaths}
-    with dask.config.set(settings), LocalCluster(2, **LOCAL, **options) as cluster:
+    with dask.config.set(settings), LocalCluster(n_workers=2, **LOCAL, **options) as cluster:
         yield cluster
 
 
@@ -92,14 +92,15 @@ def test_the_same_bytes_everywhere(where, keep, stored, block, tmp_path):
     assert content(result, tmp_path) == content(serial, tmp_path)
 
 
-def test_a_cluster_of_its_own_leaves_nothing_behind():
+@pytest.mark.parametrize("count", [1, 3])  # as many as asked for, however many cores there are
+def test_a_cluster_of_its_own_leaves_nothing_behind(count):
     def workers() -> set[psutil.Process]:
         return {each for each in psutil.Process().children() if "spawn_main" in " ".join(each.cmdline())}
 
     before = workers()
-    with connected("local:2") as client:
-        assert sum(client.nthreads().values()) == 2
-        assert len(workers() - before) == 2
+    with connected(f"local:{count}") as client:
+        assert sum(client.nthreads().values()) == count
+        assert len(workers() - before) == count
     assert workers() == before
 
 

@@ -199,7 +199,7 @@ def connected(address: str) -> Iterator[Any]:
     local: Any = distributed.LocalCluster
     with (
         dask.config.set(SETTINGS),
-        local(int(count), **LOCAL) as cluster,
+        local(n_workers=int(count), **LOCAL) as cluster,
         start(cluster, set_as_default=False) as client,
     ):
         yield client
