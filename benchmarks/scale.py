@@ -3,9 +3,8 @@
     python benchmarks/scale.py [--out results/bench/scale.json] [--docs docs] [--reuse]
 
 Measured: seconds of a block, overhead of a task, bytes of a block, time with one thread and with one and two worker
-processes; on the clock, and of processors alone, which other work on the machine disturbs less. Each is the least of
-several repetitions. Computed: the same study on up to 2,000 cores, by a small simulation of a scheduler that hands out
-one task after another.
+processes, each the least of several repetitions. Computed: the same study on up to 2,000 cores, by a small simulation
+of a scheduler that hands out one task after another.
 """
 
 import argparse
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from matplotlib.figure import Figure
 
 import larl
@@ -47,22 +45,16 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 def best(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, dict[str, float]]:
-    """The least of several calls of each, which take turns: on the clock, of processors here, and with all workers."""
+    """The least of several calls of each, which take turns: seconds on the clock, and of processors in this process."""
     times: dict[str, list[list[float]]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            before = time.perf_counter(), time.process_time(), processors()
+            before = time.perf_counter(), time.process_time()
             work()
-            after = time.perf_counter(), time.process_time(), processors()
+            after = time.perf_counter(), time.process_time()
             times[name].append([late - early for early, late in zip(before, after, strict=True)])
     least = {name: np.min(each, axis=0).tolist() for name, each in times.items()}
-    return {name: dict(zip(("clock_s", "here_s", "processors_s"), each, strict=True)) for name, each in least.items()}
-
-
-def processors() -> float:
-    """Processor seconds of this process and its children so far."""
-    this = psutil.Process()
-    return sum(sum(each.cpu_times()[:2]) for each in (this, *this.children(recursive=True)))
+    return {name: dict(zip(("clock_s", "here_s"), each, strict=True)) for name, each in least.items()}
 
 
 def blocks(study: Study, keep: str = "summary") -> list[Any]:
@@ -193,20 +185,17 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
     serial, task, kept = found["runs"]["threads: 1"], found["task"], found["bytes"]
     lines = [
         f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
-        f"All rows took turns, {REPEATS} times; each number is the least. Efficiency on the clock is the time of one",
-        "thread over that of the row and its number of threads or workers: scheduler and client need a core, too, so",
-        "with as many workers as cores some of it is theirs. Efficiency of processors is the time of one thread over",
-        "that of all processes together: what the clock could show at best.",
+        f"All rows took turns, {REPEATS} times; each number is the least. Efficiency is the time of one thread over",
+        "that of the row and its number of threads or workers. Scheduler and client are on the same two cores.",
         "",
         f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
         "",
-        "| | clock, s | efficiency | processors, s | efficiency |",
-        "| --- | --- | --- | --- | --- |",
+        "| | seconds | efficiency |",
+        "| --- | --- | --- |",
     ]
     for name, one in found["runs"].items():
-        clock = serial["clock_s"] / one["clock_s"] / (2 if ": 2" in name else 1)
-        both = (f"{100 * clock:.0f}%", f"{100 * serial['processors_s'] / one['processors_s']:.0f}%")
-        lines.append(f"| {name} | {one['clock_s']:.2f} | {both[0]} | {one['processors_s']:.2f} | {both[1]} |")
+        efficiency = serial["clock_s"] / one["clock_s"] / (2 if ": 2" in name else 1)
+        lines.append(f"| {name} | {one['clock_s']:.2f} | {100 * efficiency:.0f}% |")
     lines += [
         "",
         "The parts of the model:",

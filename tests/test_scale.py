@@ -95,7 +95,8 @@ def test_the_same_bytes_everywhere(where, keep, stored, block, tmp_path):
 @pytest.mark.parametrize("count", [1, 3])  # as many as asked for, however many cores there are
 def test_a_cluster_of_its_own_leaves_nothing_behind(count):
     def workers() -> set[psutil.Process]:
-        return {each for each in psutil.Process().children() if "spawn_main" in " ".join(each.cmdline())}
+        alive = (each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE)
+        return {each for each in alive if "spawn_main" in " ".join(each.cmdline())}
 
     before = workers()
     with connected(f"local:{count}") as client:
