@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._compile import source_digest
+from larl._interrupt import uninterrupted
 from larl.engine import Floats, play
 from larl.policies import Policy
 from larl.policies._pooling import pooled
@@ -214,10 +215,12 @@ def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Ca
     begun = head = 0
     while True:
         more = list(islice(rest, max(0, players.room() - len(under_way))))
-        for block, future in zip(more, players.submit(more) if more else [], strict=True):
-            under_way[begun] = block, future
-            future.add_done_callback(lambda _, mine=begun: finished.put(mine))
-            begun += 1
+        futures = players.submit(more) if more else []
+        with uninterrupted():
+            for block, future in zip(more, futures, strict=True):
+                under_way[begun] = block, future
+                future.add_done_callback(lambda _, mine=begun: finished.put(mine))
+                begun += 1
         if not under_way:
             return
         done = _drained(finished)
@@ -261,10 +264,12 @@ class Threads:
         return 3 * self._count
 
     def submit(self, blocks: list[Block]) -> list[Any]:
-        return [self._pool.submit(self._perform, block) for block in blocks]
+        with uninterrupted():
+            return [self._pool.submit(self._perform, block) for block in blocks]
 
     def collect(self, futures: list[Any]) -> list[Played | Exception]:
-        return [outcome(future) for future in futures]
+        with uninterrupted():
+            return [outcome(future) for future in futures]
 
     def close(self) -> None:
         """Begin no more blocks, and wait for those that are being played."""

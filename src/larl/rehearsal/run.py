@@ -7,12 +7,14 @@ says of decisions and rewards must be what was sent, exactly.
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TypeVar
 
 import numpy as np
 
 from larl._check import InvalidValue
+from larl._interrupt import uninterrupted
 from larl._progress import Progress
 from larl.client import Client, Outcome, Reward
 from larl.rehearsal.plan import Plan
@@ -42,8 +44,15 @@ def _play(plan: Plan, client: Client, players: Sequence[Player], progress: bool 
     with ThreadPoolExecutor(plan.clients) as pool, Progress(plan.units * plan.steps, progress) as bar:
 
         def all_do(do: Callable[[Player], None]) -> None:
+            finished: SimpleQueue[Future[None]] = SimpleQueue()
             try:
-                list(pool.map(do, players))
+                with uninterrupted():
+                    for player in players:
+                        pool.submit(do, player).add_done_callback(finished.put)
+                for _ in players:
+                    done = finished.get()
+                    with uninterrupted():
+                        done.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
