@@ -38,7 +38,7 @@ check: $(VENV)/dev
 bench: $(VENV)/bench
 	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py --docs docs
 	$(BIN)/python benchmarks/load.py
 
 torture: $(VENV)/test

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from larl._interrupt import uninterrupted
+from larl._interrupt import Uninterrupted
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_it_is_heard_when_the_work_is_done() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with uninterrupted():
+        with Uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("all of it")
 
@@ -31,12 +31,28 @@ def test_it_is_heard_when_the_work_is_done() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_second_one_is_heard_at_once() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with Uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("before")
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("after")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["before"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_within_another_the_outer_one_hears_it() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with uninterrupted():
-            with uninterrupted():
+        with Uninterrupted():
+            with Uninterrupted():
                 os.kill(os.getpid(), signal.SIGINT)
                 done.append("within")
             done.append("after")
@@ -47,7 +63,7 @@ def test_within_another_the_outer_one_hears_it() -> None:
 
 
 def test_what_goes_wrong_meanwhile_is_said() -> None:
-    with pytest.raises(ValueError, match="wrong"), uninterrupted():
+    with pytest.raises(ValueError, match="wrong"), Uninterrupted():
         raise ValueError("wrong")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -56,14 +72,14 @@ def test_whoever_handles_it_otherwise_and_other_threads_are_left_alone() -> None
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        with uninterrupted():
+        with Uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
         assert heard == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
 
     def work() -> None:
-        with uninterrupted():
+        with Uninterrupted():
             heard.append(0)
 
     thread = threading.Thread(target=work)

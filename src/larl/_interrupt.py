@@ -2,27 +2,32 @@
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C is heard when this is over; for work that is soon done.
+class Uninterrupted:
+    """Ctrl-C is heard when this is over, for work that is soon done; a second one at once.
 
     Within Python's thread pool it can leave a lock held, and then nobody gets any further, or let one go twice.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
-        yield
-        return
-    heard: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if heard:
-        raise KeyboardInterrupt
+
+    def __enter__(self) -> None:
+        self._heard = False
+        self._before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._hear)
+            if self._before is not signal.default_int_handler:  # who handles it otherwise goes on to
+                signal.signal(signal.SIGINT, self._before)
+                self._before = None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self._heard and kind is None:
+            raise KeyboardInterrupt
+
+    def _hear(self, _: int, __: FrameType | None) -> None:
+        if self._heard:
+            raise KeyboardInterrupt
+        self._heard = True

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._compile import source_digest
-from larl._interrupt import uninterrupted
+from larl._interrupt import Uninterrupted
 from larl.engine import Floats, play
 from larl.policies import Policy
 from larl.policies._pooling import pooled
@@ -37,7 +37,7 @@ from larl.world import World
 
 Arrays = dict[str, NDArray[Any]]
 POINTS = 500  # times at which keep="summary" looks, at most
-QUICK_STEPS = 20_000  # steps of a thread's block: some hundredths of a second, short enough to report and to stop
+QUICK_STEPS = 50_000  # steps of a thread's block: some hundredths of a second, short enough to report and to stop
 TASK_STEPS = 200_000  # steps of a block that is scheduled or stored: far longer than what scheduling it costs
 TICK = 1.0  # seconds after which one who waits for blocks looks up
 
@@ -215,9 +215,8 @@ def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Ca
     begun = head = 0
     while True:
         more = list(islice(rest, max(0, players.room() - len(under_way))))
-        futures = players.submit(more) if more else []
-        with uninterrupted():
-            for block, future in zip(more, futures, strict=True):
+        with Uninterrupted():
+            for block, future in zip(more, players.submit(more) if more else [], strict=True):
                 under_way[begun] = block, future
                 future.add_done_callback(lambda _, mine=begun: finished.put(mine))
                 begun += 1
@@ -226,7 +225,8 @@ def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Ca
         done = _drained(finished)
         if not done:
             wait()
-        ready |= zip(done, players.collect([under_way[place][1] for place in done]), strict=True)
+        with Uninterrupted():
+            ready |= zip(done, players.collect([under_way[place][1] for place in done]), strict=True)
         while (place := head if ordered else next(iter(ready), -1)) in ready:
             yield under_way.pop(place)[0], ready.pop(place)
             head += 1
@@ -264,12 +264,10 @@ class Threads:
         return 3 * self._count
 
     def submit(self, blocks: list[Block]) -> list[Any]:
-        with uninterrupted():
-            return [self._pool.submit(self._perform, block) for block in blocks]
+        return [self._pool.submit(self._perform, block) for block in blocks]
 
     def collect(self, futures: list[Any]) -> list[Played | Exception]:
-        with uninterrupted():
-            return [outcome(future) for future in futures]
+        return [outcome(future) for future in futures]
 
     def close(self) -> None:
         """Begin no more blocks, and wait for those that are being played."""

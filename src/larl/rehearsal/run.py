@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from larl._check import InvalidValue
-from larl._interrupt import uninterrupted
+from larl._interrupt import Uninterrupted
 from larl._progress import Progress
 from larl.client import Client, Outcome, Reward
 from larl.rehearsal.plan import Plan
@@ -46,12 +46,12 @@ def _play(plan: Plan, client: Client, players: Sequence[Player], progress: bool 
         def all_do(do: Callable[[Player], None]) -> None:
             finished: SimpleQueue[Future[None]] = SimpleQueue()
             try:
-                with uninterrupted():
+                with Uninterrupted():
                     for player in players:
                         pool.submit(do, player).add_done_callback(finished.put)
                 for _ in players:
                     done = finished.get()
-                    with uninterrupted():
+                    with Uninterrupted():
                         done.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
