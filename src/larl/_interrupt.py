@@ -3,7 +3,6 @@
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Any
 
 
 class Uninterrupted:
@@ -14,16 +13,14 @@ class Uninterrupted:
 
     def __enter__(self) -> None:
         self._heard = False
-        self._before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._hear)
-            if self._before is not signal.default_int_handler:  # who handles it otherwise goes on to
-                signal.signal(signal.SIGINT, self._before)
-                self._before = None
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # who handles it otherwise goes on to
+        self._here = usual and threading.current_thread() is threading.main_thread()
+        if self._here:
+            signal.signal(signal.SIGINT, self._hear)
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        if self._here:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._heard and kind is None:
             raise KeyboardInterrupt
 

@@ -195,6 +195,21 @@ def test_strange_json_is_refused_and_never_an_error_of_ours(place: Place, body: 
     assert json.loads(answer.content)["status"] == answer.status_code
 
 
+@pytest.mark.parametrize("number", [b"1e999", b"NaN", b"-Infinity"])
+def test_a_spec_whose_numbers_are_none_is_refused(place: Place, number: bytes) -> None:
+    headers = {"Authorization": f"Bearer {place.tokens['admin', '*']}", "Content-Type": "application/json"}
+    place.client.post("/v1/studies", json=STUDY, headers=headers)
+    cases = {
+        "/v1/studies": b'"study": "sleep", "arms": ["a", "b"]',
+        "/v1/studies/sleep/policy": b'"key": "k", "replaces": 1, "reason": ""',
+    }
+    for path, words in cases.items():
+        body = b'{%s, "policy": {"policy": "LARL", "alpha": %s}}' % (words, number)
+        answer = place.client.post(path, content=body, headers=headers)
+        assert (answer.status_code, answer.json()["field"]) == (422, "policy")
+        assert "finite" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("token", ["admin", "analyst", None])
 def test_the_direct_way_and_the_usual_one_say_the_same(place: Place, token: str | None) -> None:
     """With a character set, which JSON has no need of, a request goes the usual way."""

@@ -3,8 +3,10 @@
 import json
 import resource
 import sqlite3
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -14,6 +16,7 @@ from larl.service.clerk import Command
 from larl.service.database import Database, StorageError
 from larl.service.desk import Desk
 from larl.service.journal import Journal
+from larl.service.minds import Mind
 from larl.service.replay import Replay
 from tests.service import awkward
 from tests.service.host import UCB, hosts
@@ -68,6 +71,43 @@ def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str) -> None:
         rows = host.book.select()
         assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
         assert [row.unit for row in rows if row.kind == "unit"] == ["u", "v", "w"]
+
+
+def test_a_policy_that_is_stuck_once_has_failed_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else its command asked of it: the next decision is the policy's again."""
+    decide, slow = Mind.decide, [False]
+
+    def stuck(*words: Any) -> Any:
+        if slow.pop():
+            time.sleep(1.0)
+        slow.append(False)
+        return decide(*words)
+
+    monkeypatch.setattr(Mind, "decide", stuck)
+    with hosts(sqlite) as [host]:
+        host.make(patience=2, default_reward=0.5)
+        host.decide("u", "1")
+        host.decide("u", "2")
+        host.desk._watch.seconds, slow[0] = 0.3, True
+        assert host.decide("u", "3")["source"] == "fallback"  # and the reward of the first is due
+        slow.append(False)
+        host.desk._watch.seconds = 60.0
+        assert host.decide("u", "4")["source"] == "policy"
+        [issue] = host.issues()
+        assert issue["done"] == "a decision was made by the fixed probabilities"
+        kinds = [row.kind for row in host.book.select()]
+        assert kinds == ["study", "unit", "decision", "decision", "issue", "default", "decision", "default", "decision"]
+        assert host.check() == 4
+
+
+def test_a_policy_that_would_end_the_thread_is_one_that_fails(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hosts(sqlite) as [host]:
+        host.make()
+        with monkeypatch.context() as patch:
+            patch.setattr(Mind, "decide", lambda *_: sys.exit("enough"))
+            assert host.decide("u", "1")["source"] == "fallback"
+        assert host.decide("u", "2")["source"] == "policy"
+        assert "SystemExit: enough" in host.issues()[0]["happened"]
 
 
 def test_a_full_disk_is_a_refusal_and_the_same_request_succeeds_once_there_is_room(tmp_path: Path) -> None:

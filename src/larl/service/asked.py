@@ -1,5 +1,6 @@
 """What the service is sent, as types."""
 
+import json
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,15 @@ def in_utc(text: str) -> str:
     raise ValueError("a time with its distance from UTC, such as 2026-11-16T08:30:00+01:00")
 
 
+def in_json(spec: dict[str, Any]) -> dict[str, Any]:
+    """A policy's spec, all of whose numbers JSON has."""
+    try:
+        json.dumps(spec, allow_nan=False)
+    except ValueError:
+        raise ValueError("numbers that are finite") from None
+    return spec
+
+
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 DECISION = rf"{NAME}\.[0-9]{{1,18}}-[0-9]{{1,18}}-[0-9a-f]{{16}}"
 Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -31,6 +41,11 @@ Key = Annotated[
         description="By which a request is known again: the same key and payload get the same answer.",
     ),
 ]  # fmt: skip
+Spec = Annotated[
+    dict[str, Any],
+    Field(examples=[{"policy": "LARL", "s": 5}], description="A policy's spec."),
+    AfterValidator(in_json),
+]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 Chance = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(in_utc)]
@@ -52,7 +67,7 @@ class NewStudy(Asked):
 
     study: Name
     arms: Annotated[list[Arm], Field(min_length=2, max_length=1000)]
-    policy: Annotated[dict[str, Any], Field(examples=[{"policy": "LARL", "s": 5}], description="A policy's spec.")]
+    policy: Spec
     seed: Annotated[int, Field(ge=0, lt=2**62)] | None = None
     floor: Chance = Field(0.0, description="The least probability of an available arm.")
     patience: Annotated[int, Field(ge=1, le=10_000)] = Field(
@@ -71,7 +86,7 @@ class NewPolicy(Asked):
     """Another policy for a study, from now on."""
 
     key: Key
-    policy: dict[str, Any]
+    policy: Spec
     replaces: Annotated[int, Field(ge=1, le=10**6)] = Field(description="The version in force.")
     reason: Words
     floor: Chance | None = None

@@ -14,6 +14,12 @@ from larl.service.terms import Terms
 from larl.service.troubles import Troubles
 from larl.service.watch import Watch
 
+DONE = {  # where the policy of a command failed
+    "decision": "a decision was made by the fixed probabilities",
+    "reward": "the reward was stored, and is learnt from once the policy works",
+    "ingest": "the step was stored, and is learnt from once the policy works",
+}
+
 
 class Command(NamedTuple):
     """Something to be done: of which kind, for which study, by which key, and with which words."""
@@ -41,9 +47,17 @@ class Clerk:
             "resolved": self.resolve,
         }  # fmt: skip
 
-    def do(self, turn: Turn, command: Command, at: str) -> Row:
-        """Do a command; returns the row with its answer. Raises Problem or InvalidValue, before anything is changed."""
-        return self._does[command.kind](turn, command, at)
+    def do(self, turn: Turn, command: Command, at: str, stuck: Exception | None = None) -> Row:
+        """Do a command; returns the row with its answer. Raises Problem or InvalidValue, before anything is changed.
+
+        `stuck`: how its policy has failed already; it is done without.
+        """
+        if stuck is None:
+            return self._does[command.kind](turn, command, at)
+        study = self._studies.open(command.study)
+        self._failed(turn, study, command.unit, stuck, DONE[command.kind], at)
+        with self._studies.resting():
+            return self._does[command.kind](turn, command, at)
 
     def make(self, turn: Turn, command: Command, at: str) -> Row:
         terms = Terms.of(command.words | {"study": command.study})
@@ -120,7 +134,7 @@ class Clerk:
         except STORAGE_FAILED:
             raise
         except Exception as error:
-            self._failed(turn, study, seat, error, "a decision was made by the fixed probabilities", at)
+            self._failed(turn, study, seat.unit, error, DONE["decision"], at)
             return self._fall_back(turn, command, study, seat, at)
         return self._decided(turn, command, study, seat, found, "policy", at)
 
@@ -162,7 +176,7 @@ class Clerk:
         except STORAGE_FAILED:
             raise
         except Exception as error:
-            self._failed(turn, study, seat, error, "the step was stored, and is learnt from once the policy works", at)
+            self._failed(turn, study, seat.unit, error, DONE["ingest"], at)
 
     def _default(self, turn: Turn, study: Study, seat: Seat, at: str) -> None:
         """Before a reward can be learnt no more, what counts where none came."""
@@ -202,8 +216,7 @@ class Clerk:
         except STORAGE_FAILED:
             raise
         except Exception as error:
-            done = "the reward was stored, and is learnt from once the policy works"
-            self._failed(turn, study, seat, error, done, at)
+            self._failed(turn, study, seat.unit, error, DONE["reward"], at)
             return "stored"
 
     def delivered(self, turn: Turn, command: Command, at: str) -> Row:
@@ -239,13 +252,13 @@ class Clerk:
             unit=found[0].unit, ref=found[0].said["code"],
         )  # fmt: skip
 
-    def _failed(self, turn: Turn, study: Study, seat: Seat, error: Exception, done: str, at: str) -> None:
+    def _failed(self, turn: Turn, study: Study, unit: str, error: Exception, done: str, at: str) -> None:
         """A policy failed: its mind is not trusted any more, and people are told."""
         if isinstance(error, Resting):
             return
-        self._studies.failed(study, seat.unit)
+        self._studies.failed(study, unit)
         happened = f"the policy failed: {type(error).__name__}: {error}"[:500]
-        self._troubles.note(turn, study.terms.study, "red", "policy", seat.unit, happened, done, at)
+        self._troubles.note(turn, study.terms.study, "red", "policy", unit, happened, done, at)
 
 
 def _sound(found: Decision) -> Decision:

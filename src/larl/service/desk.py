@@ -99,25 +99,22 @@ class Desk:
         while len(replies) < len(commands):
             try:
                 self._watch.run(partial(self._go_on, turn, commands, replies))
-            except TookTooLong:
-                stuck = commands[len(replies)]
+            except TookTooLong as error:
                 self._take_back(turn)
-                self._studies.forget(stuck.study, stuck.unit)
-                with self._watch.shut():
-                    replies.append(self._one(turn, stuck))
+                replies.append(self._one(turn, commands[len(replies)], error))
         return replies
 
     def _go_on(self, turn: Turn, commands: Sequence[Command], replies: list[Reply]) -> None:
         while len(replies) < len(commands):
             replies.append(self._one(turn, commands[len(replies)]))
 
-    def _one(self, turn: Turn, command: Command) -> Reply:
-        """Do one command. If it is refused, or fails, none of its rows stays."""
+    def _one(self, turn: Turn, command: Command, stuck: TookTooLong | None = None) -> Reply:
+        """Do one command, without its policy if that is stuck. If it is refused, or fails, none of its rows stays."""
         self._before = len(turn.rows), self._latest
         try:
             found = turn.find(command.study, command.row, command.key)
             if found is None:
-                return self._clerk.do(turn, command, self._time(turn, command.study)).answer.encode()
+                return self._clerk.do(turn, command, self._time(turn, command.study), stuck).answer.encode()
             if found.request == text(command.words):
                 return found.answer.encode()
             reply: Reply = invalid("key", command.key, "a new one: this one belongs to a request with another payload")

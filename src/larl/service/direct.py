@@ -17,8 +17,6 @@ from larl.service.database import StorageError
 from larl.service.door import Service, refusal
 from larl.service.problems import Problem
 
-JSON = (b"content-type", b"application/json")
-
 
 class Route(NamedTuple):
     """A route as the log names it, how its path looks, what its body is and who answers."""
@@ -49,7 +47,7 @@ class Direct:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, or hand it on."""
-        if scope["type"] == "http" and scope["method"] == "POST" and JSON in scope["headers"]:
+        if scope["type"] == "http" and scope["method"] == "POST" and _is_json(scope["headers"]):
             for route in ROUTES:
                 names = route.looks.fullmatch(scope["path"])
                 if names is not None:
@@ -76,3 +74,7 @@ class Direct:
             response = refusal(error)
         scope["route"] = route
         await response(scope, receive, send)
+
+
+def _is_json(headers: Any) -> bool:
+    return [value for name, value in headers if name == b"content-type"] == [b"application/json"]

@@ -21,7 +21,7 @@ PAGE = 1_000  # rows read at once
 APPENDING = 1  # the lock under which rows are numbered
 TERMS = ("study", "policy", "closed")  # kinds of rows that say what a study is
 MARKS = {"sqlite": "?", "postgresql": "%s"}  # where values go in a statement
-ROOM = 500  # rows of one statement
+ROOM = 99  # rows of one statement: older SQLite takes 999 values
 COLUMNS = ", ".join(f'"{column.name}"' for column in journal.c)
 
 

@@ -55,7 +55,7 @@ def _log_to_stderr() -> None:
     logging.basicConfig(stream=sys.stderr, format=said, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    REQUESTS.addHandler(handler)
+    REQUESTS.handlers = [handler]
     REQUESTS.propagate = False
 
 

@@ -2,9 +2,11 @@
 
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
-from larl.service.database import journal
+from larl.service.database import STORAGE_FAILED, journal
 from larl.service.journal import TERMS, Row, Turn
 from larl.service.minds import MADE_BY, Mind, warm
 from larl.service.problems import Problem, missing
@@ -31,6 +33,7 @@ class Studies:
         self._units: dict[str, str] = {}  # units that have a seat, by what their decisions' ids begin with
         self._taken = 0  # bytes
         self._failures: dict[tuple[str, str], tuple[int, float]] = {}  # how often in a row, and until when to rest
+        self._resting = False  # nobody decides
 
     def refresh(self, turn: Turn, names: set[str]) -> None:
         """Learn what has become of these studies."""
@@ -49,6 +52,8 @@ class Studies:
         """Let a cohort learn what other processes wrote, before anything is added to it here."""
         try:
             study.mind = self._watch.run(partial(self._follow, turn, study, 0, "", study.mind, study.mind_seq))
+        except STORAGE_FAILED:
+            raise
         except Exception:  # where it is needed it is made anew, and fails again if it must
             study.mind, study.mind_seq = None, 0
 
@@ -131,7 +136,7 @@ class Studies:
         """What decides for a unit, up to date. Raises whatever the policy raises."""
         name, terms = study.terms.study, study.terms
         failures, until = self._failures.get((name, "" if terms.pooled else seat.unit), (0, 0.0))
-        if time.monotonic() < until:
+        if self._resting or time.monotonic() < until:
             raise Resting(f"it failed {failures} times in a row")
         if terms.pooled:
             if study.mind is None:
@@ -161,6 +166,15 @@ class Studies:
         if mind is None:
             rows += [row for row in turn.rows if row.study == name and (not unit or row.unit == unit)]
         return self._watch.policy(partial(Mind.follow, terms, number, snapshot, rows, mind))
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Meanwhile no policy is asked."""
+        self._resting = True
+        try:
+            yield
+        finally:
+            self._resting = False
 
     def worked(self, study: Study, unit: str) -> None:
         """A policy did what it should."""
@@ -192,6 +206,7 @@ class Studies:
             study.mind, study.mind_seq = None, 0
         seat = self._seats.pop((name, unit), None)
         if seat is not None:
+            self._units.pop(f"{name}.{seat.number}", None)
             self._drop(name, seat)
 
     def settle(self, rows: list[Row]) -> None:

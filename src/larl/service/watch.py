@@ -3,8 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -53,7 +52,6 @@ class Watch:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._place = _Place()
-        self._shut = False
 
     def run(self, work: Callable[[], Found]) -> Found:
         """What the work returns or raises; TookTooLong if a policy is stuck in it, and then none of it goes on."""
@@ -85,11 +83,13 @@ class Watch:
     def policy(self, call: Callable[[], Found]) -> Found:
         """What a policy returns or raises; for use by work. TookTooLong if it came back, but too late."""
         place, began = self._place, time.monotonic()
-        if self._shut:
-            raise TookTooLong(self.seconds)
         place.since = began
         try:
             found = call()
+        except Exception:
+            raise
+        except BaseException as error:  # a policy has no business to end a thread
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
         finally:
             with place.lock:
                 place.since = None
@@ -102,15 +102,6 @@ class Watch:
     def call(self, call: Callable[[], Found]) -> Found:
         """Have a policy called, and nothing else."""
         return self.run(partial(self.policy, call))
-
-    @contextmanager
-    def shut(self) -> Iterator[None]:
-        """Meanwhile no policy is called: each is said to have taken too long."""
-        self._shut = True
-        try:
-            yield
-        finally:
-            self._shut = False
 
     def close(self) -> None:
         """Let the thread end after its work."""

@@ -37,7 +37,10 @@ class Writer:
         self._queue.put((command, loop, future))
         reply = await future
         if isinstance(reply, Problem):
-            raise reply
+            try:
+                raise reply
+            finally:
+                del reply  # it knows this frame, and would keep all that hangs on it
         return reply
 
     def close(self) -> None:
