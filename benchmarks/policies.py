@@ -16,7 +16,7 @@ from larl.policies import REGISTRY, Policy
 from larl.warm import specs
 from measure import live, play, quickest, save, state_bytes
 
-WORLD, HORIZON, SECONDS, PASSES = worlds.paper(5), 200, 0.15, 5
+WORLD, HORIZON, SECONDS, PASSES = worlds.paper(5), 200, 0.15, 4
 LIVE = ("LARL", "DiscountedUCB", "SlidingWindowUCB", "KalmanOracle", "AdaptiveLARL", "SharedLARL", "Auto")
 TYPICAL: dict[str, Policy] = {
     "LARL": larl.LARL(5),
