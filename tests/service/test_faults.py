@@ -4,6 +4,7 @@ import json
 import resource
 import sqlite3
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -75,22 +76,22 @@ def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str) -> None:
 
 def test_a_policy_that_is_stuck_once_has_failed_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else its command asked of it: the next decision is the policy's again."""
-    decide, slow = Mind.decide, [False]
+    decide, free = Mind.decide, threading.Event()
 
-    def stuck(*words: Any) -> Any:
-        if slow.pop():
-            time.sleep(1.0)
-        slow.append(False)
+    def waits(*words: Any) -> Any:
+        assert free.wait(60.0)
         return decide(*words)
 
-    monkeypatch.setattr(Mind, "decide", stuck)
+    monkeypatch.setattr(Mind, "decide", waits)
+    free.set()
     with hosts(sqlite) as [host]:
         host.make(patience=2, default_reward=0.5)
         host.decide("u", "1")
         host.decide("u", "2")
-        host.desk._watch.seconds, slow[0] = 0.3, True
+        host.desk._watch.seconds = 0.3
+        free.clear()
         assert host.decide("u", "3")["source"] == "fallback"  # and the reward of the first is due
-        slow.append(False)
+        free.set()
         host.desk._watch.seconds = 60.0
         assert host.decide("u", "4")["source"] == "policy"
         [issue] = host.issues()

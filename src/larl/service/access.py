@@ -13,6 +13,7 @@ import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
 from larl._check import InvalidValue, one_of
+from larl.service.asked import NAME
 from larl.service.clock import now, stamp
 from larl.service.database import Database, sessions, tokens
 
@@ -21,7 +22,7 @@ ROLES = {
     "analyst": {"see", "read", "resolve"},
     "admin": {"see", "write", "read", "resolve", "manage"},
 }
-STUDY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+STUDY = re.compile(NAME)
 TOKEN = re.compile(r"larl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 REMEMBERED = 2.0  # seconds that a revoked token may still work
 SESSION = timedelta(hours=12)

@@ -266,6 +266,6 @@ def _sound(found: Decision) -> Decision:
     odds = found.probabilities.values()
     if not math.isfinite((found.expected or 0.0) + (found.width or 0.0)):
         raise ArithmeticError("what the policy expects of its arm is not a number")
-    if not (min(odds) >= 0.0 and math.isclose(sum(odds), 1.0, abs_tol=1e-6)):
+    if not (min(odds) >= 0.0 and max(odds) <= 1.0 + 1e-9 and math.isclose(sum(odds), 1.0, abs_tol=1e-6)):
         raise ArithmeticError("the probabilities of the arms are none")
     return found

@@ -5,12 +5,16 @@ from datetime import UTC, datetime
 
 def now() -> str:
     """The time now."""
-    return f"{datetime.now(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return _written(datetime.now(UTC))
 
 
 def stamp(time: datetime) -> str:
     """A time, which must say how far it is from UTC."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return _written(time.astimezone(UTC))
+
+
+def _written(time: datetime) -> str:
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def seconds_between(earlier: str, later: str) -> float:
