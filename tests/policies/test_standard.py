@@ -5,8 +5,8 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.policies._standard import LATEST, NEGLIGIBLE, NORMAL
 from larl.policies import Policy
+from larl.policies._standard import LATEST, NEGLIGIBLE, NORMAL
 from larl.world import Walk
 from tests.stepping import learn
 
