@@ -20,7 +20,7 @@ class InvalidValue(ValueError):
         return type(self), (self.owner, self.name, self.value, self.accepted)
 
 
-LARGEST = 1e150  # the square of a larger number is not finite
+LARGEST = 1e100  # products of three larger numbers are not finite
 Check = Callable[[str, str, Any], Any]
 
 
@@ -40,16 +40,14 @@ def whole(low: int, high: int | None = None) -> Check:
 def number(
     low: float = -math.inf, high: float = math.inf, *, above: float = -math.inf, below: float = math.inf
 ) -> Check:
-    """A finite number with low ≤ value ≤ high and above < value < below."""
+    """A finite number with low ≤ value ≤ high and above < value < below, at most `LARGEST` in size."""
 
     def check(owner: str, name: str, value: Any) -> float:
         fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if (
-            not fits
-            or abs(value) > LARGEST
-            or not math.isfinite(value)
-            or not (low <= value <= high and above < value < below)
-        ):
+        if fits and LARGEST < abs(value) < math.inf:
+            low_limit, high_limit = max(low, -LARGEST), min(high, LARGEST)
+            raise InvalidValue(owner, name, value, _range(low_limit, high_limit, above, below))
+        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
             raise InvalidValue(owner, name, value, _range(low, high, above, below))
         return float(value)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, checked, number, one_of, optional, whole
+from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, whole
 from larl._compile import inline
 from larl._words import pick
 from larl.policies._contract import Policy, register
@@ -67,12 +67,15 @@ def remember(state: ARUCBState, reward: float) -> None:
 
 
 def skip(state: ARUCBState, arm: int) -> None:
-    """In place of the reward, the context gets what was expected of the arm, or of all if none was played."""
+    """In place of the reward, the context gets what was expected of the arm, or of all if none was played.
+
+    It is bounded as rewards are: the forecasts of an unstable fit grow at every missing reward.
+    """
     forecast, first, last = 0.0, max(arm, 0), arm + 1 if arm >= 0 else state.log_det.size
     for other in range(first, last):
         mean, _ = dense_score(state.ridge, other, state.context)
         forecast += mean / (last - first)
-    remember(state, forecast)
+    remember(state, min(max(forecast, -LARGEST), LARGEST))
 
 
 def outlook(state: ARUCBState, arm: int) -> tuple[float, float]:

@@ -13,10 +13,21 @@ from larl._words import pick
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing
 from larl.policies._quads import Floats
-from larl.policies._tiles import Pairs, Tiles, absorb, gather, learn, score, tiles_clear, tiles_init
+from larl.policies._tiles import (
+    Pairs,
+    Tiles,
+    absorb,
+    gather,
+    learn,
+    score,
+    squared_length,
+    tiles_clear,
+    tiles_init,
+)
 from larl.policies.larl import best_arm
 
 SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
+SHORT = 1e6  # ‖Φ‖²/λ beyond which rounding errors are not worth multiplying: the window is fitted anew
 
 
 class SlidingWindowLinUCBState(NamedTuple):
@@ -50,7 +61,7 @@ def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
         return True
     size = pair_count(lags.place.size - 1, state.arms)
     leverage, error = gather(state.ridge, arm, lags, lags.place.size, size, state.row_reward[place])
-    safe = 1.0 - leverage > SAFE
+    safe = 1.0 - leverage > SAFE and squared_length(lags, lags.place.size) < SHORT * state.ridge.penalty
     if safe:
         absorb(state.ridge, arm, size, -1.0, 1.0 - leverage, error)
     return safe
