@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larl.agent import Agent as Agent
     from larl.agent import Decision as Decision
     from larl.agent import InvalidFile as InvalidFile
+    from larl.agent import PolicyError as PolicyError
     from larl.client import Client as Client
     from larl.client import Refused as Refused
     from larl.client import Unreachable as Unreachable
@@ -44,6 +45,7 @@ _HOMES = {
     "LatentAR": "world",
     "LatentVAR": "vector",
     "Normal": "world",
+    "PolicyError": "agent",
     "Refused": "client",
     "Result": "result",
     "Unreachable": "client",

@@ -10,7 +10,7 @@ import numpy as np
 from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
 from larl._compile import implement, inline
 from larl._latent import Floats, advance, begin
-from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
+from larl._words import GOLDEN, START, normal_pair, stream, word, word_to_uniform
 from larl.world import World
 
 
@@ -34,7 +34,7 @@ def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
 
 def change_advance(latent: ChangeState, key: np.uint64, t: int) -> float:
     chance = word(key ^ GOLDEN, t)
-    if t > 0 and uniform(chance) < latent.hazard:
+    if t > 0 and word_to_uniform(chance) < latent.hazard:
         redraw(latent, chance)
     _, luck = normal_pair(key, t)
     return luck

@@ -12,7 +12,7 @@ from larl._compile import assign, copy_fields, implement
 from larl._latent import Floats, Latent, advance, begin, react, set_means
 from larl._stateless import ChangePoints as ChangePoints
 from larl._stateless import Seasonal as Seasonal
-from larl._words import GOLDEN, OWN, normal_pair, stream, uniform, word
+from larl._words import GOLDEN, OWN, normal_pair, stream, word, word_to_uniform
 from larl.vector import LatentVAR
 from larl.world import LatentAR, Linear, World
 
@@ -62,8 +62,8 @@ def tails_advance(latent: TailsState, key: np.uint64, t: int) -> float:
     advance(latent.base, key, t)
     assign(latent.means, latent.base.means)
     # Student's t by the polar method (Bailey 1994), scaled to variance 1.
-    radius = latent.df * ((1.0 - uniform(word(key ^ GOLDEN, 2 * t))) ** (-2.0 / latent.df) - 1.0)
-    angle = 2.0 * math.pi * uniform(word(key ^ GOLDEN, 2 * t + 1))
+    radius = latent.df * ((1.0 - word_to_uniform(word(key ^ GOLDEN, 2 * t))) ** (-2.0 / latent.df) - 1.0)
+    angle = 2.0 * math.pi * word_to_uniform(word(key ^ GOLDEN, 2 * t + 1))
     return math.sqrt(radius * (latent.df - 2.0) / latent.df) * math.cos(angle)
 
 

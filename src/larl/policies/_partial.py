@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import tie
 from larl.policies._lags import lags_init, push
 from larl.policies._odds import Floats
@@ -117,9 +117,9 @@ def partial_learn(state: PartialState, arm: int, reward: float) -> None:
     _clear(whole)
 
 
-def act(state: PartialState, word: np.uint64) -> int:
+def act(state: PartialState, bits: Bits) -> int:
     if state.time[0] < state.s:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     best, choice, member = -math.inf, 0, likeliest(state)
     for arm in range(state.arms):
         mean, width = partial_score(state, member, arm)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number, optional, whole
 from larl._compile import inline
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, first_best, surely
 
@@ -45,7 +46,7 @@ def turn(state: AR2State) -> int:
     return chosen
 
 
-def act(state: AR2State, word: np.uint64) -> int:
+def act(state: AR2State, bits: Bits) -> int:
     return turn(state)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, whole
 from larl._compile import inline
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
 
@@ -38,9 +38,9 @@ def confidence(state: ARUCBState, arm: int) -> float:
     return math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(level)
 
 
-def act(state: ARUCBState, word: np.uint64) -> int:
+def act(state: ARUCBState, bits: Bits) -> int:
     if state.time[0] < state.context.size - 1:
-        return pick(word, state.log_det.size)
+        return pick(bits, state.log_det.size)
     best, choice = -math.inf, 0
     for arm in range(state.log_det.size):
         mean, width = dense_score(state.ridge, arm, state.context)

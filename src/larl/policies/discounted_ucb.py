@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import boolean, checked, number
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
 from larl.policies._standard import standard_init
@@ -21,7 +22,7 @@ class DiscountedUCBState(NamedTuple):
     xi: float
 
 
-def act(state: DiscountedUCBState, word: np.uint64) -> int:
+def act(state: DiscountedUCBState, bits: Bits) -> int:
     plays = 0.0
     for arm in range(state.plays.size):
         if state.plays[arm] == 0.0:

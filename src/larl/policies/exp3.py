@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, interval, number
 from larl._compile import inline
-from larl._words import uniform
+from larl._words import Bits, uniform
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open
 
@@ -32,8 +32,8 @@ def probability(state: Exp3State, arm: int) -> float:
     return (1.0 - state.gamma) * math.exp(state.log_weight[arm]) / total + state.gamma / state.log_weight.size
 
 
-def act(state: Exp3State, word: np.uint64) -> int:
-    left = uniform(word)
+def act(state: Exp3State, bits: Bits) -> int:
+    left = uniform(bits)
     for arm in range(state.log_weight.size - 1):
         left -= probability(state, arm)
         if left < 0.0:

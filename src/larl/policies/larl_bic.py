@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import InvalidValue, checked, number, one_of, whole
 from larl._compile import inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
 from larl.policies._quads import Floats
@@ -80,9 +80,9 @@ def _commit(state: LARLBICState) -> None:
     _fit(state, state.chosen[0])
 
 
-def act(state: LARLBICState, word: np.uint64) -> int:
+def act(state: LARLBICState, bits: Bits) -> int:
     if state.time[0] < state.past_arms.size:
-        return state.time[0] % state.arms if state.alternate else pick(word, state.arms)
+        return state.time[0] % state.arms if state.alternate else pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, state.chosen[0] + 1, state.arms, state.alpha)
 
 

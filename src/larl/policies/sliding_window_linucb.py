@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
 from larl._compile import assign, inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing
 from larl.policies._quads import Floats
@@ -67,10 +67,10 @@ def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
     return safe
 
 
-def act(state: SlidingWindowLinUCBState, word: np.uint64) -> int:
+def act(state: SlidingWindowLinUCBState, bits: Bits) -> int:
     s = state.lags.place.size - 1
     if state.time[0] < s:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, s + 1, state.arms, state.alpha)
 
 
