@@ -26,13 +26,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from larl import variants, worlds
-from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, optional, whole
+from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, optional, required, spec, whole
 from larl._progress import Progress
 from larl._toml import line_of, lines
 from larl.blocks import code_of, default_threads, task_size
@@ -54,14 +54,14 @@ class Candidate(NamedTuple):
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@spec
 class Study:
     """Worlds × policies, and how long, how often and from which seed to play."""
 
     worlds: Mapping[str, World]
     policies: Mapping[str, Policy]
-    horizon: int = checked(whole(1, MOST))
-    trials: int = checked(whole(1, MOST))
+    horizon: int = required(whole(1, MOST))
+    trials: int = required(whole(1, MOST))
     seed: int = checked(whole(0, SEED_MAX), 0)
     keep: str = checked(one_of("all", "summary"), "all")
     candidates: Mapping[str, Candidate] = field(default_factory=dict)  # the policies that are points of a grid

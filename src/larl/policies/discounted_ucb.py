@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number
+from larl._check import checked, number, required
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
 
@@ -58,7 +58,7 @@ def outlook(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
 class DiscountedUCB(Policy):
     """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`."""
 
-    discount: float = checked(number(above=0.0, high=1.0))
+    discount: float = required(number(above=0.0, high=1.0))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._check import checked, number, whole
+from larl._check import checked, number, required, whole
 from larl.policies._contract import Policy, register
 from larl.policies._window import Window, slide, window_init
 
@@ -54,7 +54,7 @@ class SlidingWindowUCB(Policy):
     An arm not played within the window is played at once.
     """
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
 
