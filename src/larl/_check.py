@@ -141,8 +141,9 @@ def array(owner: str, name: str, value: Any) -> NDArray[np.float64]:
         result = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidValue(owner, name, value, "an array of numbers") from error
-    if not np.isfinite(result).all():
-        raise InvalidValue(owner, name, value, "an array of finite numbers")
+    for place in np.argwhere(~np.isfinite(result))[:1].tolist():
+        at = "".join(f"[{i}]" for i in place)
+        raise InvalidValue(owner, f"{name}{at}", result[tuple(place)].item(), "a finite number")
     return result
 
 

@@ -42,7 +42,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             code, line = 1, f"error: {error}"
         except MemoryError as error:
-            code, line = 1, f"error: not enough memory ({error}); fewer trials, or keep = 'summary', need less"
+            from larl._memory import not_enough
+
+            code, line = 1, f"error: {not_enough(error)}"
         except RuntimeError as error:
             from larl.scale import BlocksFailed
 
