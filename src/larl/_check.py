@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
@@ -133,6 +135,13 @@ def mapping(owner: str, name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidValue(owner, name, value, "a mapping from names to values")
     return value
+
+
+def a_path(owner: str, name: str, value: Any) -> Path:
+    """A path, as a string or a Path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidValue(owner, name, value, "a path, as a string or a pathlib.Path")
+    return Path(value)
 
 
 def array(owner: str, name: str, value: Any) -> NDArray[np.float64]:
