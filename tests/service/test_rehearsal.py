@@ -21,7 +21,7 @@ from larl.service.access import Access
 from larl.service.database import Database
 from tests.service.running import LARL, running
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "rehearsal.toml"
+EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
 FINE = """
 units = 6
 steps = 20

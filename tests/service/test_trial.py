@@ -7,7 +7,7 @@ from tests.service.figures import amount, keep
 from tests.service.running import LARL, running
 from tests.service.test_export import LIFEJACKET, checked
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "rehearsal.toml"
+EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
 UNITS, STEPS = amount(6, 70), amount(30, 140)
 
 

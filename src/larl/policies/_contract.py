@@ -10,10 +10,10 @@ by the type of `state`; in the interpreter by a look-up.
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-from larl._check import InvalidValue, check_fields, known_fields
+from larl._check import InvalidValue, check_fields, known_fields, required
 from larl._compile import NAMES, fields_nan, generic, implement
 from larl._words import Bits
 from larl.policies._odds import Floats, Open, evenly, surely
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from larl.world import World
 
 
+@dataclass_transform(field_specifiers=(required, field), frozen_default=True)
 @dataclass(frozen=True)
 class Policy:
     """A policy as its user writes it: immutable, hashable, checked at construction, JSON in and out."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, whole
+from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, required, whole
 from larl._compile import inline
 from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
@@ -95,7 +95,7 @@ class ARUCB(Policy):
     intercepts, σ = `sigma` of the noise, and δ = `delta`, by default 1/(2T) for a horizon T.
     """
 
-    order: int = checked(whole(0))
+    order: int = required(whole(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")

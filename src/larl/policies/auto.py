@@ -4,13 +4,12 @@ docs/theory.md derives the model, docs/auto.md shows what it is worth, and where
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._check import checked, number, whole, wholes
+from larl._check import Integers, checked, number, whole, wholes
 from larl._compile import any_nan, inline, inner
 from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
@@ -187,7 +186,7 @@ class Auto(Policy):
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(whole(10), 500)
-    orders: Sequence[int] = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
+    orders: Integers = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
     particles: int = checked(whole(16), 160)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, interval, number
+from larl._check import Vector, checked, interval, number
 from larl._compile import inline
 from larl._words import Bits, uniform
 from larl.policies._contract import Policy, register
@@ -77,7 +77,7 @@ class Exp3(Policy):
     """Exponential weights with exploration share `gamma`; rewards are mapped from `reward_range` to [0, 1], clipped."""
 
     gamma: float = checked(number(above=0.0, high=1.0), 0.1)
-    reward_range: tuple[float, float] = checked(interval(), (0.0, 1.0))
+    reward_range: Vector = checked(interval(), (0.0, 1.0))
 
     def init(self, arms: int, **_: Any) -> Exp3State:
         return Exp3State(np.zeros(arms), np.zeros(1, dtype=np.int64), self.gamma, 0, *self.reward_range)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, boolean, checked, number, one_of, whole
+from larl._check import InvalidValue, boolean, checked, number, one_of, required, whole
 from larl._compile import inline
 from larl._words import Bits, pick
 from larl.policies import _theory_radius
@@ -87,7 +87,7 @@ class LARL(Policy):
     the rewards' running median off and divides by their running spread, so that neither offset nor unit matters.
     """
 
-    s: int = checked(whole(0))
+    s: int = required(whole(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, checked, number, one_of, whole
+from larl._check import InvalidValue, checked, number, one_of, required, whole
 from larl._compile import inline, inner
 from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
@@ -127,7 +127,7 @@ class LARLBIC(Policy):
     Exploration is at random or alternates between the arms. The criterion counts one arm's parameters, as published.
     """
 
-    explore: int = checked(whole(3))
+    explore: int = required(whole(3))
     s_max: int = checked(whole(1), 15)
     explore_with: str = checked(one_of("random", "alternate"), "random")
     alpha: float = checked(number(0.0), 1.0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, whole
+from larl._check import checked, number, required, whole
 from larl._compile import assign, inline, inner
 from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
@@ -119,8 +119,8 @@ def outlook(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
 class SlidingWindowLinUCB(Policy):
     """LARL(s) fitted on the last `window` rows only."""
 
-    s: int = checked(whole(0))
-    window: int = checked(whole(1))
+    s: int = required(whole(0))
+    window: int = required(whole(1))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
 

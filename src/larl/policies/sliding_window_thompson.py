@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from larl._check import checked, number, whole
+from larl._check import checked, number, required, whole
 from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, surely
@@ -43,7 +43,7 @@ def odds(state: WindowThompsonState, available: Open, out: Floats) -> None:
 class SlidingWindowThompson(Policy):
     """Thompson sampling on the plays of the last `window` steps."""
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     sigma: float = checked(number(above=0.0), 1.0)
     prior_sd: float = checked(number(above=0.0), 1.0)
 

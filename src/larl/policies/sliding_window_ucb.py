@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from larl._check import boolean, checked, number, whole
+from larl._check import boolean, checked, number, required, whole
 from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._standard import standard_init
@@ -55,7 +55,7 @@ class SlidingWindowUCB(Policy):
     `scale` is then in units of their running scale.
     """
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
     standardise: bool = checked(boolean(), False)
