@@ -1,13 +1,10 @@
 """A backup holds everything or is refused; a restore writes everything or nothing."""
 
 import gzip
-import os
 import signal
 import subprocess
 import sys
 import threading
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +21,6 @@ from larl.service.journal import Journal
 from larl.service.replay import Replay
 from tests.service import records
 
-POSTGRES = os.environ.get("LARL_POSTGRES", "")
-
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -40,20 +35,12 @@ def file(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty storage of each kind."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'target.db'}"
-        return
-    if not POSTGRES:
-        pytest.skip("LARL_POSTGRES names no PostgreSQL")
-    name = f"larl_{uuid.uuid4().hex}"
-    engine = sql.create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        yield sql.make_url(POSTGRES).set(database=name).render_as_string(hide_password=False)
-        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    engine.dispose()
+        return f"sqlite:///{tmp_path / 'target.db'}"
+    found: str = request.getfixturevalue("postgres")
+    return found
 
 
 def saved(url: str, path: Path) -> Counts:
