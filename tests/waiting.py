@@ -6,6 +6,7 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 PATIENCE = 120.0  # seconds until a condition that does not become true is given up
+HANGS = 3600.0  # seconds until a command is taken to hang: one that compiles everything takes minutes
 PAUSE = 0.05  # seconds between two looks
 
 
