@@ -1,7 +1,6 @@
 """Shared by all tests: a set of specs that covers every registered policy, worlds, and how to draw random ones."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -10,7 +9,7 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies import REGISTRY, Policy
-from tests import optional
+from tests.optional import pytest_runtest_setup, pytest_terminal_summary  # noqa: F401
 
 # Tests are the same in every run and may take any time; `--hypothesis-profile=explore` tries examples that are new.
 hypothesis.settings.register_profile(
@@ -96,23 +95,3 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return group_of(nodeid)
 
     return ByGroup(config, log)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose requirements are not there."""
-    for mark in item.iter_markers("needs"):
-        optional.require(*mark.args)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """End with one line about what was not tested, in place of a line for each test; the count of skips stays."""
-    stats = terminalreporter.stats
-    skipped = stats.get("skipped", [])
-    others, lacking = optional.split(skipped)
-    if lacking:
-        stats["skipped"] = others
-    yield
-    if lacking:
-        stats["skipped"] = skipped
-        terminalreporter.write_line(optional.summary(lacking), yellow=True)

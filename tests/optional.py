@@ -6,7 +6,7 @@ add a row to ``OPTIONAL``; how to install it is in CONTRIBUTING.md.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,3 +64,23 @@ def summary(lacking: Iterable[str]) -> str:
     """The line about what was not tested; empty if everything was."""
     parts = [f"{OPTIONAL[name].tested} ({OPTIONAL[name].missing})" for name in lacking]
     return f"{REASON}{', '.join(parts)}; see CONTRIBUTING.md" if parts else ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose requirements are not there."""
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """End with one line about what was not tested, in place of a line for each test; the count of skips stays."""
+    stats = terminalreporter.stats
+    skipped = stats.get("skipped", [])
+    others, lacking = split(skipped)
+    if lacking:
+        stats["skipped"] = others
+    yield
+    if lacking:
+        stats["skipped"] = skipped
+        terminalreporter.write_line(summary(lacking), yellow=True)
