@@ -42,6 +42,7 @@ def test_the_second_time_nothing_is_left_to_compile(tmp_path):
     assert on_a_terminal(settings) == ""
 
 
+@pytest.mark.timing
 def test_a_person_at_a_terminal_is_told_once(tmp_path):
     settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert on_a_terminal(settings).strip() == "compiling Random for the first time (cached afterwards)…"

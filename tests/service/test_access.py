@@ -112,6 +112,7 @@ def test_a_list_of_studies_has_those_that_the_token_may_see(place: Place) -> Non
     assert told == {"host": None, "analyst": 1, "admin": 1}  # who knows the seed knows what will be decided
 
 
+@pytest.mark.timing
 def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +270,7 @@ def test_a_service_that_anybody_could_reach_needs_a_token(sqlite: str, options: 
     assert "host = '0.0.0.0' is not usable" in refused.stderr
 
 
+@pytest.mark.timing
 def test_people_are_told_by_a_request_and_by_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts, "SECONDS", PATIENCE)
     got: list[bytes] = []

@@ -20,6 +20,7 @@ from larl.service.database import Database, StorageError, journal, sessions, sna
 from larl.service.journal import Journal
 from larl.service.replay import Replay
 from tests.service import records
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,7 @@ restore(Path(sys.argv[1]), sys.argv[2], step=step)
 """
 
 
+@pytest.mark.timing
 def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: str) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(file), target], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "half\n"), done.stderr
@@ -164,6 +166,7 @@ def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: 
     assert stored(target)[0] == stored(url)[0]
 
 
+@pytest.mark.timing
 def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Path) -> None:
     host = records.Host(target)
     records.trial(host, "first")
@@ -172,14 +175,14 @@ def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Pat
     def step() -> None:
         if not begun.is_set():  # after the first row, wait until more was written
             begun.set()
-            assert going.wait(60)
+            assert going.wait(PATIENCE)
 
     counts: list[Counts] = []
     database = Database(target)
     before = len(stored(target)[0])
     thread = threading.Thread(target=lambda: counts.append(backup(database, tmp_path / "a.gz", step)))
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     records.trial(host, "second")
     Access(host.database).create("*", "host")
     going.set()

@@ -300,3 +300,26 @@ def test_no_look_while_nobody_sees_it(tab: Tab, site: Site) -> None:
     tab.do("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
     tab.eventually(WAITS, [2_000])
     assert looks() == before + 2
+
+
+LOSES = """
+const ask = window.fetch;
+window.fetch = (path, options) => {
+  if (!window.lose || !path.includes(window.lose)) return ask(path, options);
+  window.lose = null;
+  return Promise.reject(new TypeError("the answer was lost"));
+};
+"""
+
+
+def test_a_list_of_units_whose_answer_was_lost_is_asked_for_again(tab: Tab, site: Site) -> None:
+    site.post("studies", {"study": "lost", "arms": ARMS, "policy": {"policy": "UCB"}}, site.admin)
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=TIMERS + LOSES)
+    enter(tab, site, "#/study/lost")
+    tab.says("No unit has entered this study yet.")
+    site.post("studies/lost/decisions", {"unit": "first-unit", "key": "1"})
+    tab.do("window.lose = '/roster'; fire()")
+    tab.until(f"{STATUS}.startsWith('No connection')")
+    tab.do("fire()")
+    tab.eventually(STATUS, "Live")
+    tab.says("first-unit")
