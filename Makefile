@@ -2,7 +2,8 @@
 # make docs    all of it, what Auto and pooling are worth and how far a diagnosis can be trusted (most of an hour):
 #              docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, figures
 # make test    every test
-# make stress  the tests that depend on time, 30 times with both cores busy (hours): make stress RUNS=5 TESTS=tests/test_blocks.py
+# make stress  the tests that depend on time, 30 times with two busy processes beside them (hours);
+#              make stress RUNS=5 TESTS=tests/service/test_browser.py: fewer
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
 # make torture kill the service, and try everything else that could break its word (hours): docs/reliability.md

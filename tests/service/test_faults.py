@@ -151,7 +151,7 @@ def test_a_storage_that_breaks_while_a_mind_is_loaded_is_not_a_policy_that_fails
     other = sqlite3.connect(sqlite.removeprefix("sqlite:///"))
     other.execute("ALTER TABLE snapshots RENAME TO hidden")
     database = Database(sqlite, write=True)
-    desk = Desk(Journal(database))
+    desk = Desk(Journal(database), seconds=60.0)
     with pytest.raises(StorageError, match="no such table: snapshots"):
         desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
     other.execute("ALTER TABLE hidden RENAME TO snapshots")
