@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import larl
-from tests.service.processes import POSTGRES
+from tests.optional import POSTGRES
 
 FOLDER, PAGE = Path("results/torture"), Path("docs/reliability.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
