@@ -9,7 +9,7 @@ from html import escape
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, Claim
+from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, UNINFORMATIVE, Claim
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a1a1a; --page: #fff; --line: #ccc; --soft: #f4f4f4; }
@@ -27,7 +27,7 @@ td:first-child { min-width: 13rem; } .verdict { min-width: 7rem; font-weight: 60
 .bad { color: #d55e00; }
 @media (prefers-color-scheme: dark) { .good { color: #56b4e9; } .part { color: #e69f00; } .bad { color: #ff8f4d; } }
 """
-CLASSES = {HOLDS: "good", CHANGED: "part", FAILS: "bad", OPEN: ""}
+CLASSES = {HOLDS: "good", CHANGED: "part", UNINFORMATIVE: "part", FAILS: "bad", OPEN: ""}
 
 
 @cache
