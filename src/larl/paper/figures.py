@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from larl.plots import COLOURS
 
@@ -34,6 +35,7 @@ def plot_alpha(curves: Mapping[str, Mapping[str, Curve]], marks: Mapping[str, Ma
                 label=policy,
             )
         axis.set_xscale("log")
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_ylim(bottom=0)
         axis.set_title(world, fontsize=10)
         axis.set_xlabel("α", fontsize=9)

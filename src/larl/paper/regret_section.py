@@ -40,6 +40,19 @@ SHOWN = (
     KALMAN,
 )
 SHOWN_TUNED = (LARL_BIC, LARL_TUNED, *(label(kind, TUNED) for kind in ALL), KALMAN)
+# Colours: a baseline has the same one in every figure; the seventh, black, is Auto's.
+PALETTE = (*SHOWN[:6], "Auto", *SHOWN[6:])
+PALETTE_TUNED = (
+    LARL_BIC,
+    LARL_TUNED,
+    label("Stationary", TUNED),
+    label("D-UCB", TUNED),
+    label("AR UCB", TUNED),
+    label("SW UCB", TUNED),
+    "Auto",
+    label("Rexp3", TUNED),
+    KALMAN,
+)
 SETTINGS = (
     "authors: α = 1, λ = 1. theory: Stationary α = sd·√(2 log T); SW UCB window 2B√log T, scale B; Rexp3 batch for the "
     "true variation"
@@ -125,17 +138,22 @@ def _regret_figures(main: Result, found: dict[str, Result]) -> dict[str, Figure]
     short = "authors: α = 1; theory: see the caption"
     return {
         "regret": plots.plot_regret(
-            shown, skip="k", floors=floors, palette=SHOWN, apart=apart, note=f"baselines' settings in brackets, {auto}"
+            shown,
+            skip="k",
+            floors=floors,
+            palette=PALETTE,
+            apart=apart,
+            note=f"settings in brackets, {auto}",
         ),
         "regret-column": plots.plot_regret(
-            shown, skip="k", floors=floors, palette=SHOWN, apart=apart, note=f"{short}, {auto}", column=True
+            shown, skip="k", floors=floors, palette=PALETTE, apart=apart, note=f"{short}\n{auto}", column=True
         ),
         "regret-tuned": plots.plot_regret(
             tuned,
             skip="k",
             band="se",
             floors=floors,
-            palette=SHOWN_TUNED,
+            palette=PALETTE_TUNED,
             apart=apart,
             note=f"tuned on other seeds, {auto}",
         ),

@@ -13,6 +13,7 @@ from larl.paper import lookback_claims, theory_claims
 from larl.paper.claims import VERDICTS, Claim
 from larl.paper.experiments import ORDERS, Scope, hard_worlds, name
 from larl.paper.report import claims_table, picture, table
+from larl.paper.settings import GLOSSARY
 from larl.result import Result
 
 
@@ -43,9 +44,8 @@ def claims_section(verdicts: list[Claim], scope: Scope) -> Section:
         f"Trella, Dempsey, Gazi, Xu, Doshi-Velez and Murphy (2025) study bandits whose mean rewards move with a hidden "
         f"auto-regressive state, and propose LARL. This page re-runs their experiments from nothing ({scope.trials:,} "
         f"trials each, seed {scope.seed}) and checks every claim: {words}. Intervals are 95%, ± is one standard error; "
-        f"all policies of a comparison meet the same luck. Baselines are compared in up to three settings, each with a "
-        f"verdict of its own: the authors' where it is known, what the baseline's own theory asks for, and tuned on "
-        f"other seeds."
+        f"all policies of a comparison meet the same luck.",
+        *GLOSSARY,
     )
     return Section(f"<h2>The claims</h2>{html}{claims_table(verdicts)}", [], {}, {})
 

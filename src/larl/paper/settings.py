@@ -19,6 +19,17 @@ BASELINES = ("Stationary", "AR UCB", "SW UCB", "Rexp3")  # the paper's
 ALL = (*BASELINES, "D-UCB")  # and one that it cites and does not run
 AUTHORS, THEORY, TUNED = "authors", "theory", "tuned"
 LARL_BIC, LARL_TUNED = "LARL (BIC)", "LARL (BIC, tuned)"
+GLOSSARY = (
+    "Baselines are compared in up to three settings, which the name of a policy gives in brackets. authors: α = 1 and "
+    "λ = 1; for SW UCB and Rexp3 the authors' settings are not published, so there is no such row. theory: what the "
+    "baseline's own analysis asks for, with the true quantities of the world: Stationary α = sd·√(2 log T), sd of the "
+    "reward; AR UCB its paper's radius; SW UCB window 2B√log T and scale B, D-UCB discount 1 − 1/(4B) and scale B, "
+    "B = 6 sd (Garivier and Moulines, for a change at every step); Rexp3 the batch for the true variation (Besbes et "
+    "al.). tuned: the least mean regret on other seeds, over α, or over scale and window, discount or batch; every grid "
+    "runs from one limit of the policy to the other.",
+    "LARL has α = 1 unless it says tuned. LARL (BIC) chooses s by BIC after ⌊T/5⌋ random steps, as the paper's text "
+    "says; the paper gives no formula of the BIC, the one here is that of the authors' code, as is α = 1.",
+)
 
 
 def label(kind: str, way: str) -> str:
@@ -147,8 +158,16 @@ class Choice(NamedTuple):
 
 
 def choose(kind: str, grid: Grid, regret: Callable[[str], float]) -> Choice:
-    """The best point of a grid, and which of its settings lie at an end of their axis."""
-    best = min(grid.points, key=lambda point: regret(candidate(kind, point)))
+    """The best point of a grid, and which of its settings lie at an end of their axis.
+
+    Of points with the same regret, one inside the grid is preferred: where a setting makes no difference, its end is
+    not what was chosen.
+    """
+
+    def ends(point: tuple[float, ...]) -> int:
+        return sum(value in (axis.values[0], axis.values[-1]) for axis, value in zip(grid.axes, point, strict=True))
+
+    best = min(grid.points, key=lambda point: (regret(candidate(kind, point)), ends(point)))
     words, limits = [], []
     for axis, value in zip(grid.axes, best, strict=True):
         words.append(f"{axis.name} {value:g}")

@@ -10,6 +10,7 @@ from larl.paper import checks
 from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, Claim
 from larl.paper.experiments import EXPONENTS, ORDERS
 from larl.result import Z95, Result
+from larl.theory import regret_bound, steady_start
 
 DELTA = 0.1
 EXACT = 1e-9  # an identity holds if nothing is off by more
