@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from larl import worlds
-from larl.paper.settings import DISCOUNT, SCALE
+from larl.paper.settings import DISCOUNT, FADING_SCALE
 from larl.policies import LARL, LARLBIC, UCB, AdaptiveLARL, Auto, DiscountedUCB, KalmanOracle, Policy, SharedLARL
 from larl.result import Result
 from larl.study import Study
@@ -91,7 +91,9 @@ def hard_worlds() -> dict[str, Place]:
 
 def tuning(places: Mapping[str, Place], scope: Scope, label: str) -> dict[str, Study]:
     """D-UCB over discounts and scales, on other seeds."""
-    policies: dict[str, Policy] = {f"{d:g}|{b:g}": DiscountedUCB(d, b) for d in DISCOUNT.values for b in SCALE.values}
+    policies: dict[str, Policy] = {
+        f"{d:g}|{b:g}": DiscountedUCB(d, b) for d in DISCOUNT.values for b in FADING_SCALE.values
+    }
     return {
         f"tuning-{label}-{i:02d}": Study(
             {name: place.world}, policies, place.horizon, scope.of(place.horizon, 0.2), scope.seed + 1_000_003

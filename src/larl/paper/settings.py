@@ -25,8 +25,8 @@ GLOSSARY = (
     "baseline's own analysis asks for, with the true quantities of the world: Stationary α = sd·√(2 log T), sd of the "
     "reward; AR UCB its paper's radius; SW UCB window 2B√log T and scale B, D-UCB discount 1 − 1/(4B) and scale B, "
     "B = 6 sd (Garivier and Moulines, for a change at every step); Rexp3 the batch for the true variation (Besbes et "
-    "al.). tuned: the least mean regret on other seeds, over α, or over scale and window, discount or batch; every grid "
-    "runs from one limit of the policy to the other.",
+    "al.). tuned: the least mean regret on other seeds, over α, or over scale and window, discount or batch; every "
+    "grid runs from one limit of the policy to the other.",
     "LARL has α = 1 unless it says tuned. LARL (BIC) chooses s by BIC after ⌊T/5⌋ random steps, as the paper's text "
     "says; the paper gives no formula of the BIC, the one here is that of the authors' code, as is α = 1.",
 )
@@ -88,7 +88,7 @@ def theory_settings(world: LatentAR) -> dict[str, Policy]:
 
 
 class Axis(NamedTuple):
-    """One setting of a grid. Both ends are limits: beyond them the policy's choices stay the same."""
+    """One setting of a grid. Both ends are limits: beyond them there is nothing, or the regret stays the same."""
 
     name: str
     values: tuple[float, ...]
@@ -109,6 +109,9 @@ DISCOUNT = Axis(
     "never forgets",
 )
 SCALE = Axis("scale", (0.001, 0.3, 1, 1.5, 2, 3, 5, 8, 13, 20, 10_000), "no bonus", "chooses by the bonus alone")
+FADING_SCALE = Axis(  # the bonus of an arm grows by a factor a step while it is not played, so small scales differ too
+    "scale", (1e-300, 1e-12, 1e-6, 0.001, 0.03, *SCALE.values[1:]), SCALE.low, SCALE.high
+)
 BATCH = Axis("batch", (1, 2, 5, 10, 20, 50, 100, 200), "restarts at every step", "never restarts")
 SHARE = Axis("range", (0.001, 0.1, 0.3, 1, 3, 10_000), "sees signs alone", "sees no difference")
 
@@ -136,7 +139,7 @@ def grids(world: LatentAR) -> dict[str, Grid]:
             (BATCH, SHARE),
             lambda batch, share: Rexp3(variation_of_batch(int(batch), 2, HORIZON), (share * low, share * high)),
         ),
-        "D-UCB": Grid((DISCOUNT, SCALE), lambda discount, scale: DiscountedUCB(discount, scale)),
+        "D-UCB": Grid((DISCOUNT, FADING_SCALE), lambda discount, scale: DiscountedUCB(discount, scale)),
         LARL_BIC: Grid((EXPLORE, LARL_ALPHA), lambda explore, alpha: LARLBIC(int(explore), alpha=alpha)),
     }
 
