@@ -96,8 +96,8 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
             ),
             picture(
                 figures["alpha"],
-                "Total regret over α, on the tuning seeds. Bars: two standard errors. Stationary with a larger α than "
-                "the authors' is better in all three worlds.",
+                "Total regret over α, on the tuning seeds. Bars: two standard errors. Dashed: the authors' α; dotted: "
+                "sd·√(2 log T), what the theory of UCB asks for.",
             ),
             picture(
                 figures["wins"], f"How often the row's policy has less total regret than the column's. {SETTINGS}."

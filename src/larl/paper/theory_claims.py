@@ -165,7 +165,7 @@ def sublinear_claims(found: list[Slope]) -> list[Claim]:
                 f"c = {e.c:g}: {e.value:.2f} ({e.low:.2f} to {e.high:.2f}) against {e.predicted:g}" for e in mine
             ),
             HOLDS if within else FAILS if over else OPEN,
-            "at the horizons tried; while σ_z is not yet small beside the reward noise, z becomes harder to predict as "
-            f"T grows, so the filter's exponent exceeds its limit as well{': ' + note if note else ''}",
+            "at the horizons tried; the paper names c = 1. While σ_z is not yet small beside the reward noise, z "
+            f"becomes harder to predict as T grows, which raises every exponent{': ' + note if note else ''}",
         ),
     ]
