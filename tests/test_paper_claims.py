@@ -120,7 +120,7 @@ def test_a_poor_s_is_judged_by_the_winnable_gap(monkeypatch):
     found["s = 15"] = sample(268.0)
     claims = {claim.claim: claim for claim in lookback_claims._poor_s(result, None)}
     assert claims["A poor s (too small or too large) performs like Stationary (k = 1)"].verdict == HOLDS
-    assert "s = 1 " not in claims["A poor s (too small or too large) performs like Stationary (k = 1)"].measured
+    assert "s = 1:" not in claims["A poor s (too small or too large) performs like Stationary (k = 1)"].measured
 
 
 def test_the_noise_claim_says_what_common_noise_costs(monkeypatch):

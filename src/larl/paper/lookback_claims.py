@@ -73,7 +73,7 @@ def _any_s(result: Result, main: Result, tuned: Mapping[int, Result]) -> list[Cl
                 beaten.append(less)
                 words.append(f"s = {s}: {span_text(less)}")
                 if less[2] < 0.0:
-                    lost.append(f"k = {k}, s = {s}")
+                    lost.append(f"(k = {k}, s = {s})")
         note += f"; Stationary is better at {', '.join(lost)}" if lost else ""
         found.append(Claim(claim, "App. E", "; ".join(words), verdict(beaten), note))
     return found
@@ -89,7 +89,7 @@ def _poor_s(result: Result, main: Result) -> list[Claim]:
         total = totals(result, name(k)) | {start: known[start], KALMAN: known[KALMAN]}
         poor = [s for s in sorted({min(shown), max(shown)}) if s != k]
         shares = {s: share(total, f"s = {s}", start, KALMAN) for s in poor}
-        words = [f"s = {s} {mean_text(total[f's = {s}'])}, which closes {share_text(shares[s])}" for s in poor]
+        words = [f"s = {s}: {mean_text(total[f's = {s}'])}, which closes {share_text(shares[s])}" for s in poor]
         found.append(
             Claim(
                 f"A poor s (too small or too large) performs like Stationary (k = {k})",

@@ -264,7 +264,7 @@ def noise_claim(result: Result) -> Claim:
         judged = CHANGED
     fall = ", ".join(f"k = {k}: {100 * each[0]:+.0f}" for k, each in zip(ORDERS, losses, strict=True))
     return Claim(
-        "LARL does not require the noise structure sd_a = |β_a|σ_r",
+        "LARL does not require noise in proportion to β_a",
         "after Def. 1",
         "; ".join(parts),
         judged,

@@ -39,7 +39,7 @@ def only(result: Result, policies: Sequence[str]) -> Result:
 def claims_section(verdicts: list[Claim], scope: Scope) -> Section:
     """What holds, at a glance."""
     counts = {kind: sum(claim.verdict == kind for claim in verdicts) for kind in VERDICTS}
-    words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    words = "; ".join(f"“{kind}” {count} times" for kind, count in counts.items() if count)
     html = text(
         f"Trella, Dempsey, Gazi, Xu, Doshi-Velez and Murphy (2025) study bandits whose mean rewards move with a hidden "
         f"auto-regressive state, and propose LARL. This page re-runs their experiments from nothing ({scope.trials:,} "

@@ -75,8 +75,8 @@ def _confidence(seed: int, runs: int) -> Claim:
 
 def _theorem(bounds: list[checks.BoundCheck]) -> Claim:
     words = "; ".join(
-        f"k = {b.k}: printed theorem {b.theorem:.3g} (mean over runs), printed first term with the others bounded "
-        f"before the trial {b.mixed:.3g}, corrected {b.corrected:.3g}, met in {b.held:.1%} of runs, mean regret "
+        f"k = {b.k}: printed theorem {_number(b.theorem)} (mean over runs), printed first term with the others bounded "
+        f"before the trial {_number(b.mixed)}, corrected {b.corrected:.3g}, met in {b.held:.1%} of runs, mean regret "
         f"{b.regret:.0f}, trivial bound {b.trivial:.3g}"
         for b in bounds
     )
@@ -90,6 +90,10 @@ def _theorem(bounds: list[checks.BoundCheck]) -> Claim:
         "before the trial; its learning term keeps the printed radius, as LARL is played with it. "
         f"{_vacuous(bounds)}",
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "infinite"
 
 
 def _vacuous(bounds: list[checks.BoundCheck]) -> str:
