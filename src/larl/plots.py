@@ -1,4 +1,4 @@
-"""Figures of a Result. Beside diagnosis/figures.py the only module that draws."""
+"""Figures of a Result; diagnosis/figures.py and paper/figures.py draw what needs more than one."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -176,7 +176,9 @@ def regret_bound(
 
     "printed" has ‖P‖ ≤ σ_z²/(1 − σ_max(Γ)²) in its first term, which is infinite for every k ≥ 2. "corrected" has the
     P₁₁ of the Riccati equation and a union over steps. Both share the other terms, made explicit by the elliptical
-    potential and by the law of z̃. δ is shared out evenly among 4 events and one more for each arm.
+    potential and by the law of z̃, with the printed radius of Lemma 3, which that LARL plays with. So "printed" is not
+    the theorem as printed, whose other terms are known only after the run. δ is shared out evenly among 4 events and
+    one more for each arm. The bound is far above `trivial` at every horizon.
     """
     world, (s, delta, horizon) = _scalar(world, "regret_bound"), _common("regret_bound", s, delta, horizon)
     ridge = number(above=0.0)("regret_bound", "ridge", ridge)
