@@ -13,7 +13,8 @@ import pytest
 
 import larl
 from larl.diagnosis import replay as replays
-from larl.diagnosis.log import make_log, read_table
+from larl.diagnosis.build import make_log
+from larl.diagnosis.table import read_table
 from tests.logs import logs, stationary, still
 
 SCALES = [(1e-3, 0.0), (1e3, 0.0), (1.0, 1000.0), (-1.0, -1000.0)]
