@@ -23,7 +23,7 @@ def diagnose(
     reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default="r, reward")] = None,
     unit: Annotated[
         str | None,
-        typer.Option(help="Column of the unit or user.", show_default="u, unit, user, id, if it repeats a value"),
+        typer.Option(help="Column of the unit or user.", show_default="u, unit, user, or an id that repeats"),
     ] = None,
     no_unit: Annotated[bool, typer.Option("--no-unit", help="The log is of one unit.")] = False,
     context: Annotated[

@@ -228,7 +228,7 @@ def diagnose(
     time, action, reward : str, optional
         Columns of the log, where their names are not common ones (t, a, r …).
     unit : str or False, optional
-        The column of the unit. By default `u`, `unit`, `user` or `id`, if it repeats a value; False: there is one unit.
+        The column of the unit. By default `u`, `unit`, `user`, or an `id` that repeats; False: there is one unit.
     context : str or sequence of str, optional
         Columns that were known at each decision, numbers or names. Their linear effect in each arm is taken off the
         rewards first. `hour` and `weekday` are made from dates.

@@ -32,12 +32,12 @@ th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align
 CAPTIONS = {
     "time": "Rewards by arm, and the hidden state that the whole log makes likely (in its own standard deviations; "
     "95% band).",
-    "memory": "Autocorrelation of the rewards' residuals from the mean of their arm and unit, with arms weighted by how "
-    "the state moves them. Outside the band: more than chance.",
+    "memory": "Autocorrelation of the rewards' residuals from the mean of their arm and unit, with arms weighted by "
+    "how the state moves them. Outside the band: more than chance.",
     "forecasts": "Share of the variance of an arm's rewards that the past predicts, over how far ahead it looks.",
     "orders": "Evidence for each order k of the hidden process. It is not the s of LARL, which replays choose.",
-    "saved": "What each policy would have saved a step in worlds fitted to the log, compared with the log's own choices: "
-    "the mean over worlds and the middle 95%.",
+    "saved": "What each policy would have saved a step in worlds fitted to the log, compared with the log's own "
+    "choices: the mean over worlds and the middle 95%.",
 }
 PLACES = (("time", "memory"), (), ("forecasts",), ("orders",), ("saved",))
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import fdtrc
 
 from larl.diagnosis._kernels import Floats
 from larl.diagnosis.context import adjust, hour_columns, phase_columns, weekday_columns
@@ -23,10 +24,11 @@ HARMONICS = {"day": 2, "week": 3}
 LENGTH = {"day": DAY, "week": 7 * DAY}
 STEP_HARMONICS = 2
 LONGEST = 50  # steps of a period that is looked for where there are no dates
-FEWEST_CYCLES = 8  # periods that a log has to span
+FEWEST_CYCLES, FEWEST_STEP_CYCLES = 8, 20  # periods that a log has to span: one that is known, one that is looked for
 NEAREST, FEWEST, MOST = 2, 6, 16  # neighbours: the nearest, in resolutions of the log; how many, at least and at most
 MOST_ROWS = 20_000  # of a search over steps
 MOST_PERIODS = 3  # that are taken off
+PARTS = (4, 8)  # of a log, at least and at most, over which a period in steps has to keep its phase
 
 
 class Periodic(NamedTuple):
@@ -60,16 +62,15 @@ def find_periodic(log: Log) -> Periodic:
     else:
         time, highest, rows = step_numbers(log), 0.5, min(log.rows, MOST_ROWS)
         tested = f"periods of 3 to {LONGEST} steps"
-    time, series = time[:rows] - time.min(), (weights[:, log.arm] * away).T[:rows]
-    p_values: dict[str, list[float]] = {}
-    for each in candidates(log, float(np.ptp(time))):
-        found = peak(series, time, each.frequency, highest)
-        if found is not None:
-            p_values.setdefault(each.period, []).extend(found)
-    if not p_values:
+    time, series = time[:rows] - time[:rows].min(), (weights[:, log.arm] * away)[:, :rows]
+    found = [(each, peak(series, time, each.frequency, highest)) for each in candidates(log, float(np.ptp(time)))]
+    peaks = [(each, p_values) for each, p_values in found if p_values is not None]
+    if not peaks:
         return Periodic(math.nan, "", "", tested)
-    period = min(p_values, key=lambda name: min(p_values[name]))
-    p = min(1.0, min(p_values[period]) * sum(map(len, p_values.values())))
+    (period, frequency), p_values = min(peaks, key=lambda each: float(each[1].min()))
+    p = min(1.0, float(p_values.min()) * len(peaks) * len(weights))
+    if log.clock is None:
+        p = max(p, float(persistence(series, time, frequency)[p_values.argmin()]))
     contexts = {"day": "the hour of the day", "week": "the day of the week"}
     return Periodic(p, period, contexts.get(period, f"the step number modulo {period.split()[0]}"), tested)
 
@@ -99,13 +100,13 @@ def candidates(log: Log, span: float) -> list[Candidate]:
             for h in range(1, count + 1)
             if span >= FEWEST_CYCLES * LENGTH[name]
         ]
-    longest = int(min(LONGEST, span / FEWEST_CYCLES))
+    longest = int(min(LONGEST, (span + 1.0) / FEWEST_STEP_CYCLES))
     fractions = {Fraction(h, p) for p in range(3, longest + 1) for h in range(1, STEP_HARMONICS + 1) if 2 * h < p}
     return [Candidate(f"{f.denominator} steps", float(f)) for f in sorted(fractions)]
 
 
-def peak(series: Floats, time: Floats, frequency: float, highest: float) -> list[float] | None:
-    """For each series (column) the p-value of its power at a frequency; None where there is nothing to compare with."""
+def peak(series: Floats, time: Floats, frequency: float, highest: float) -> Floats | None:
+    """For each series (row) the p-value of its power at a frequency; None where there is nothing to compare with."""
     resolution = 1.0 / float(np.ptp(time))
     most = int(0.5 * frequency / resolution)
     near = [frequency + side * j * resolution for j in range(NEAREST, most + 1) for side in (-1, 1)]
@@ -115,25 +116,49 @@ def peak(series: Floats, time: Floats, frequency: float, highest: float) -> list
         return None
     others = [_power(series, time, f, f - frequency) for f in near]
     freedom = sum(each for _, each in others)
-    background = sum(each for each, _ in others)
-    from scipy.special import fdtrc
-
-    ratio = (power / rank) / np.maximum(background / freedom, 1e-300)
-    return [float(fdtrc(rank, freedom, each)) for each in ratio]
+    background = np.sum([each for each, _ in others], axis=0) / freedom
+    result: Floats = fdtrc(rank, freedom, (power / rank) / np.maximum(background, 1e-300))
+    return result
 
 
 def _power(series: Floats, time: Floats, frequency: float, partner: float) -> tuple[Floats, int]:
     """What a wave of a frequency explains of each series beyond a wave of the partner's, and with how many columns."""
+    before = _wave(time, partner) if partner else np.ones((1, time.size))
+    rows = np.concatenate([before, _wave(time, frequency)])
+    # einsum and not @: threads of a linear algebra library that wait for busy cores make this many times slower.
+    gram, seen = np.einsum("it,jt->ij", rows, rows), np.einsum("it,st->is", rows, series)
+    k = len(before)
+    project = gram[k:, :k] @ np.linalg.pinv(gram[:k, :k], hermitian=True)
+    values, vectors = np.linalg.eigh(gram[k:, k:] - project @ gram[:k, k:])
+    used = values > 1e-9 * time.size
+    found = vectors[:, used].T @ (seen[k:] - project @ seen[:k])
+    return np.sum(found**2 / values[used, None], axis=0), int(used.sum())
 
-    def wave(f: float) -> list[Floats]:
-        angle = 2.0 * np.pi * f * time
-        return [np.cos(angle), np.sin(angle)]
 
-    before = wave(partner) if partner else [np.ones(time.size)]
-    q, r = np.linalg.qr(np.column_stack([*before, *wave(frequency)]))
-    used = np.flatnonzero(np.abs(np.diag(r)) > 1e-6 * math.sqrt(time.size))
-    used = used[used >= len(before)]
-    return np.sum((q[:, used].T @ series) ** 2, axis=0), used.size
+def _wave(time: Floats, frequency: float) -> Floats:
+    angle = 2.0 * np.pi * frequency * time
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def persistence(series: Floats, time: Floats, frequency: float) -> Floats:
+    """For each series the p-value of a wave whose phase stays the same over the log.
+
+    The wave is fitted to each of some parts of the log. A drift that oscillates has a peak too, but its phase changes.
+    """
+    span = float(np.ptp(time))
+    parts = int(np.clip(span * frequency / 2.0, *PARTS))
+    part = np.minimum((time / (span / parts)).astype(np.int64), parts - 1)
+    fitted = []
+    for one in range(parts):
+        here = part == one
+        rows = np.concatenate([np.ones((1, int(here.sum()))), _wave(time[here], frequency)])
+        gram = np.einsum("it,jt->ij", rows, rows)
+        fitted.append((np.linalg.pinv(gram, hermitian=True) @ np.einsum("it,st->is", rows, series[:, here]))[1:])
+    found = np.array(fitted)  # (parts, 2, series)
+    mean = found.mean(axis=0)
+    spread = np.sum((found - mean) ** 2, axis=(0, 1)) / (2.0 * (parts - 1))
+    result: Floats = fdtrc(2, 2 * (parts - 1), parts * np.sum(mean**2, axis=0) / 2.0 / np.maximum(spread, 1e-300))
+    return result
 
 
 def without(log: Log, found: Periodic) -> Log:

@@ -174,17 +174,22 @@ def replay(draws: Sequence[Draw], order: int, rows: int, seed: int, threads: int
     if auto_trials:
         rounds.append(({code_of(Auto()): Auto()}, auto_trials))
         notes.append(
-            f"Each candidate met {trials} trials in each of {len(worlds)} worlds; Auto, the slowest, met {auto_trials}."
+            f"Each candidate met {trials} trials in each of {len(worlds)} worlds. Auto, the slowest, met "
+            f"{auto_trials}, corrected by what the filter lost on the same trials and on all."
         )
     else:
         notes.append(
             f"AdaptiveLARL, SharedLARL and Auto are left out: with more than {MANY_ARMS} arms they take minutes."
         )
     regret: dict[str, Floats] = {}
+    reference = np.zeros((0, 0))  # (worlds, trials) of the filter
     for policies, count in rounds:
         result = compare(policies, worlds, horizon=horizon, trials=count, seed=seed, threads=threads, progress=bar)
-        mean = result.total().mean("trial").transpose("policy", "world")
-        regret |= {n: mean.sel(policy=n).values / horizon for n in policies}
+        total = result.total().transpose("policy", "world", "trial") / horizon
+        reference = total.sel(policy=KALMAN).values if KALMAN in policies else reference
+        # The luck of a trial is the same for all, so the filter tells how lucky the first trials were.
+        luck = reference[:, :count].mean(axis=1) - reference.mean(axis=1)
+        regret |= {name: total.sel(policy=name).values.mean(axis=1) - luck for name in policies}
     regret[KALMAN] = regret.pop(KALMAN)  # last, as in every table
     lookbacks = {spec.s: code_of(spec) for spec in specs if isinstance(spec, LARL)}
     logged = np.array([draw.logged for draw in draws[:WORLDS]])

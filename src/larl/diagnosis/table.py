@@ -90,7 +90,7 @@ class Table:
         raise InvalidValue("diagnose", f"column of the {part}", None, accepted)
 
     def unit_column(self, asked: str | Literal[False] | None) -> str | None:
-        """The unit's column: as asked, none if False, else the first with a common name that repeats a value."""
+        """The unit's column: as asked, none if False, else one with a common name, but not an `id` of rows."""
         if asked is False:
             return None
         if asked is not None:
@@ -99,7 +99,7 @@ class Table:
             name = self.named(common)
             if name is None:
                 continue
-            if len(self.frame) > 1 and self.cells(name).is_unique:
+            if common == "id" and len(self.frame) > 1 and self.cells(name).is_unique:
                 self.notes.append(f"Column {name!r} is different in every row, so it is not taken for the unit.")
                 continue
             return name
