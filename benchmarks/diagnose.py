@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 import larl
+from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import LEVEL, find_drift
 from larl.diagnosis.estimates import estimate
 from larl.diagnosis.figures import LIGHT, plot_time
 from larl.diagnosis.fit import fit_orders
-from larl.diagnosis.log import Log, make_log
+from larl.diagnosis.log import Log
 from larl.paper.report import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -1,6 +1,6 @@
 """Logs for the tests of larl.diagnosis: worlds played by a policy, as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -28,3 +28,10 @@ def logs(world: World, steps: int, count: int, seed: int, policy: Policy | None 
     arms, rewards = (np.reshape(played[name].values, (count, steps)) for name in ("arm", "reward"))
     for arm, reward in zip(arms, rewards, strict=True):
         yield pd.DataFrame({"t": np.arange(steps), "a": arm, "r": reward})
+
+
+def at_hours(frame: pd.DataFrame, hours: Sequence[int] = (9, 14, 19)) -> pd.DataFrame:
+    """The log of one unit with decisions at these hours of every day."""
+    number = np.arange(len(frame))
+    passed = 24 * (number // len(hours)) + np.array(hours)[number % len(hours)]
+    return frame.assign(t=pd.Timestamp("2026-03-02") + pd.to_timedelta(passed, unit="h"))

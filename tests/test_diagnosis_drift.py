@@ -6,8 +6,8 @@ import pytest
 
 import larl
 from larl.diagnosis._kernels import pair_sums
+from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import FEWEST, LEVEL, cells_of, find_drift, p_value, residuals
-from larl.diagnosis.log import make_log
 from tests.logs import logs, stationary, still
 
 LOGS = 120

@@ -9,10 +9,11 @@ from scipy.linalg import toeplitz
 
 import larl
 from larl.diagnosis._kernels import from_partials, innovations, smooth
+from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import forecast_variances, order_weights, shortest_range
 from larl.diagnosis.fit import Model, Setting, climb, fit_orders
-from larl.diagnosis.log import Log, make_log
+from larl.diagnosis.log import Log
 from larl.diagnosis.pieces import pieces
 from tests.logs import logs, stationary
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from larl import __version__
+from larl import _diagnose_command as diagnosis
 from larl._check import InvalidValue
 from larl.rehearsal import commands as rehearsal
 from larl.service import commands as service
@@ -84,13 +85,14 @@ def paper(
 
     Stopped, it keeps what was finished; the same command goes on from there.
     """
+    from larl._files import output_folder
     from larl.paper import Scope, reproduce
 
-    out.mkdir(parents=True, exist_ok=True)
     scope = Scope(trials=trials, seed=seed, everything=everything)
     flags = f"{' --all' if everything else ''}{' --quick' if quick else ''}"
     command = f"larl paper{flags} --trials {trials} --seed {seed}"
-    verdicts = reproduce(out, scope.quick() if quick else scope, threads=threads, command=command)
+    with output_folder(out):
+        verdicts = reproduce(out, scope.quick() if quick else scope, threads=threads, command=command)
     width = max(len(claim.verdict) for claim in verdicts)
     for claim in verdicts:
         print(f"{claim.verdict:{width}}  {claim.claim}")
@@ -109,12 +111,13 @@ def auto(
 
     Stopped, it keeps what was finished; the same command goes on from there.
     """
+    from larl._files import output_folder
     from larl.beyond import show
     from larl.beyond.places import Scope
 
-    out.mkdir(parents=True, exist_ok=True)
     command = f"larl auto --trials {trials} --seed {seed}"
-    print(show(out, Scope(trials, seed), threads=threads, command=command))
+    with output_folder(out):
+        print(show(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'auto.md'}, with images and data beside it")
 
 
@@ -147,6 +150,7 @@ def compare(
     Where it runs, and how often it was stopped, changes no byte of the result.
     """
     from larl._check import one_of
+    from larl._files import output_folder
     from larl._study_output import write_study
     from larl.study import read_study
     from larl.testbed import check_axes
@@ -155,9 +159,9 @@ def compare(
     axes = () if heatmap is None else check_axes(heatmap, wanted.candidates)
     if reference is not None:
         one_of(*wanted.policies)("larl compare", "reference", reference)
-    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
-    result = wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
-    write_study(result, out, axes, reference)
+    with output_folder(out):
+        result = wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
+        write_study(result, out, axes, reference)
 
 
 @app.command()
@@ -181,36 +185,6 @@ def examples(
     except FileExistsError:
         raise InvalidValue("larl examples", "to", str(path), "a file that does not exist yet") from None
     print(f"written: {path}")
-
-
-@app.command()
-@guarded
-def diagnose(
-    log: Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row for each decision.")],
-    time: Annotated[str | None, typer.Option(help="Column of the time.", show_default="t, time, step")] = None,
-    action: Annotated[str | None, typer.Option(help="Column of the action.", show_default="a, action, arm")] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default="r, reward")] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Column of the unit or user.", show_default="u, unit, user, id, if there is one")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the page, table and data.")] = Path("results/diagnosis"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
-    replay: Annotated[bool, typer.Option(help="Replay policies in worlds fitted to the log; takes longest.")] = True,
-    threads: Threads = None,
-) -> None:
-    """Say what a log shows of drift: is there any, does it matter, how far does the past predict, what could be saved.
-
-    Five answers, each with its uncertainty, on the screen and as one page.
-    """
-    from larl.diagnosis import diagnose
-
-    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
-    found = diagnose(
-        log, time=time, action=action, reward=reward, unit=unit, seed=seed, replay=replay, threads=threads,
-        progress=True,
-    )  # fmt: skip
-    page = found.save(out)
-    print(f"{found}\n\nwritten: {page}, with answers.csv and diagnosis.json beside it")
 
 
 @app.command()
@@ -244,7 +218,7 @@ def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", sho
     warm(names or ())
 
 
-for part in (service, rehearsal):
+for part in (diagnosis, service, rehearsal):
     part.mount(app, guarded)
 
 

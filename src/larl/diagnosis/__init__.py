@@ -6,32 +6,35 @@ module is called `diagnosis`, as `larl.diagnose` has to stay the function.
 
 import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from larl._check import optional, whole
+from larl._check import InvalidValue, boolean, optional, whole
 from larl._files import write_whole
 from larl._progress import Progress
+from larl.diagnosis.build import Columns, make_log
 from larl.diagnosis.drift import Drift, find_drift
 from larl.diagnosis.estimates import Estimates, Interval, estimate, interval
 from larl.diagnosis.fit import ORDERS, fit_orders
-from larl.diagnosis.log import Log, make_log, read_table
-from larl.diagnosis.pieces import most_rows, pieces
-from larl.diagnosis.words import Answer, answers
+from larl.diagnosis.log import Log
+from larl.diagnosis.periodic import Periodic, without_periods
+from larl.diagnosis.pieces import most_played, most_rows, pieces
+from larl.diagnosis.table import read_table
+from larl.diagnosis.together import Together, find_together
+from larl.diagnosis.words import Answer, answers, p_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from larl.diagnosis.replay import Replay
 
-MOST_ARMS = 20  # that are fitted: the most played
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """The five answers, and all that they rest on. `print` it, `save` it, or look into `table` and `to_dict()`."""
 
@@ -41,11 +44,17 @@ class Diagnosis:
     estimates: Estimates | None  # None where there is too little data
     replay: "Replay | None"  # None where there is nothing to choose, or on request
     seed: int
+    periods: tuple[Periodic, ...]  # tests of a periodic component, each on what the one before left
+    together: Together
 
     @cached_property
     def answers(self) -> list[Answer]:
         """The five answers in order."""
-        return answers(self.log, self.drift, self.estimates, self.replay)
+        return answers(self.log, self.drift, self.estimates, self.replay, self.periods, self.together)
+
+    def __repr__(self) -> str:
+        best = f", best: {self.replay.best}" if self.replay else ""
+        return f"<Diagnosis of {self.about.split('.')[0]}; drift: {self.answers[0].verdict}{best}>"
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -77,7 +86,7 @@ class Diagnosis:
         log = self.log
         units, arms = f"{log.units:,} unit{'s' * (log.units > 1)}", f"{log.arms} arm{'s' * (log.arms > 1)}"
         missing = f", {log.missing:,} rows without a reward" if log.missing else ""
-        return f"{log.rows:,} rewards of {units} and {arms}{missing}. Intervals are 95%."
+        return f"{log.rows:,} rewards of {units} and {arms}{missing}. A step is {log.one_step}. Intervals are 95%."
 
     @property
     def notes(self) -> list[str]:
@@ -85,15 +94,31 @@ class Diagnosis:
         found = list(self.log.notes)
         if self.fitted.arms < self.log.arms:
             found.append(
-                f"Fit and replay are about the {self.fitted.arms} most played arms; steps with others count as steps "
-                "without a reward."
+                f"Fit and replays are about the {self.fitted.arms} most played arms; steps with other arms count as "
+                "steps without a reward."
             )
         if self.fitted.rows < self.log.rows:
             found.append(
                 f"The test of drift saw all rewards; the latent process was fitted to {self.fitted.rows:,} of them, in "
                 "pieces spread evenly over the log, and intervals are as wide as that makes them."
             )
-        return found + list(self.replay.notes if self.replay else ())
+        if self.log.adjusted and self.replay is not None:
+            found.append("Replays are about the rewards without the effect of contexts, and policies are shown none.")
+        return [*found, *self._tests(), *(self.replay.notes if self.replay else ())]
+
+    def _tests(self) -> list[str]:
+        """What else was tested and not found."""
+        found = []
+        if self.periods and not self.periods[-1].found:
+            last = self.periods[-1]
+            other = "further " * (len(self.periods) > 1)
+            if math.isnan(last.p_value):
+                found.append(f"The log is too short to test for {last.tested}.")
+            else:
+                found.append(f"No {other}periodic component was found ({p_of(last.p_value)}; tested: {last.tested}).")
+        if self.log.units > 1 and not math.isnan(self.together.p_value) and not self.together.found:
+            found.append(f"That units drift together was not shown ({p_of(self.together.p_value)}).")
+        return found
 
     def arms(self) -> "pd.DataFrame":
         """One row an arm: plays, mean reward, and μ, β (in units of σ_z = 1) and noise with their intervals."""
@@ -102,7 +127,7 @@ class Diagnosis:
         rows = []
         for arm, label in enumerate(self.fitted.labels):
             at = self.log.labels.index(label)
-            mean = float(self.log.reward[self.log.arm == at].mean())
+            mean = float(self.log.observed_rewards[self.log.arm == at].mean())
             row: dict[str, Any] = {"arm": label, "plays": int(self.log.plays[at]), "mean": mean}
             for name, found in self._parameters(arm).items():
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
@@ -130,6 +155,8 @@ class Diagnosis:
             "answers": [a._asdict() | {"found": list(a.found)} for a in self.answers],
             "drift": {"verdict": self.drift.verdict, "p_value": self.drift.p_value, "lags": self.drift.lags.tolist(),
                       "band": self.drift.band.tolist(), "rewards_needed": self.drift.needed},
+            "periods": [each._asdict() | {"found": each.found} for each in self.periods],
+            "units_together": self.together._asdict() | {"found": self.together.found},
             "arms": self.arms().to_dict("records"),
             "notes": self.notes,
         }  # fmt: skip
@@ -138,7 +165,10 @@ class Diagnosis:
                                "interval": list(self.estimates.orders)}  # fmt: skip
             found["forecasts"] = [list(interval(column)) for column in self.estimates.forecasts.T]
         if self.replay is not None:
-            found["regret_a_step"] = {"the log": list(interval(self.replay.logged))} | {
+            from larl.diagnosis.replay import over_worlds
+
+            found["best"] = {"policy": self.replay.best, "s": self.replay.best_s, "good_s": self.replay.good_s}
+            found["regret_a_step"] = {"the log": list(over_worlds(self.replay.logged))} | {
                 name: list(self.replay.lost(name)) for name in self.replay.regret
             }
             found["saved_a_step"] = {name: list(self.replay.saved(name)) for name in self.replay.regret}
@@ -170,64 +200,83 @@ def _json(value: Any) -> Any:
         return [_json(each) for each in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def diagnose(
-    frame: "pd.DataFrame | str | Path", *, time: str | None = None, action: str | None = None,
-    reward: str | None = None, unit: str | None = None, seed: int = 0, replay: bool = True,
-    threads: int | None = None, progress: bool | None = None,
-) -> Diagnosis:  # fmt: skip
-    """Diagnose a log: a DataFrame, or the path of a CSV or Parquet file, with a row for each decision.
+    frame: "pd.DataFrame | str | Path",
+    *,
+    time: str | None = None,
+    action: str | None = None,
+    reward: str | None = None,
+    unit: "str | Literal[False] | None" = None,
+    context: str | Sequence[str] | None = None,
+    clock_grid: bool = False,
+    day_first: bool | None = None,
+    seed: int = 0,
+    replay: bool = True,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Diagnosis:
+    """Diagnose a log: is the reward drifting, does it matter, which policy would have done better.
 
-    `time`, `action`, `reward` and `unit` name its columns where their names are not common ones (t, a, r, u …). A row
-    without a reward is a step at which nothing was seen. `replay=False` leaves out the simulations, which take longest.
-    The same log and `seed` give the same diagnosis. `progress`: a bar on a terminal if None, always if True.
+    Parameters
+    ----------
+    frame : pandas.DataFrame, str or Path
+        The log, or the path of a CSV (also gzipped) or Parquet file, with a row for each decision. Rows may be in any
+        order. A row without a reward is a step at which nothing was seen.
+    time, action, reward : str, optional
+        Columns of the log, where their names are not common ones (t, a, r …).
+    unit : str or False, optional
+        The column of the unit. By default `u`, `unit`, `user`, or an `id` that repeats; False: there is one unit.
+    context : str or sequence of str, optional
+        Columns that were known at each decision, numbers or names. Their linear effect in each arm is taken off the
+        rewards first. `hour` and `weekday` are made from dates.
+    clock_grid : bool, default False
+        Count steps on the clock. By default a step is a decision of the unit.
+    day_first : bool, optional
+        How dates such as 03/04/2026 are read, where the column does not tell.
+    seed : int, >= 0
+        The same log and seed give the same diagnosis.
+    replay : bool, default True
+        Replay policies in worlds fitted to the log, which takes longest.
+    threads : int, optional
+        Threads to run on; all cores by default.
+    progress : bool, optional
+        Show a bar: on a terminal if None, always if True, never if False.
     """
     seed = whole(0, 2**31)("diagnose", "seed", seed)
     threads = optional(whole(1))("diagnose", "threads", threads)
-    columns = {"time": time, "action": action, "reward": reward, "unit": unit}
-    path = isinstance(frame, str | Path)
+    for name, value in (("clock_grid", clock_grid), ("replay", replay)):
+        boolean()("diagnose", name, value)
+    optional(boolean())("diagnose", "day_first", day_first)
+    if not (unit is None or unit is False or isinstance(unit, str)):
+        raise InvalidValue("diagnose", "unit", unit, "the name of a column, None, or False for a log of one unit")
+    columns: Columns = {"time": time, "action": action, "reward": reward, "unit": unit}
+    from_file = isinstance(frame, str | Path)
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
-        log = make_log(read_table(frame) if isinstance(frame, str | Path) else frame, columns, lines=path)
+        table = read_table(frame) if isinstance(frame, str | Path) else frame
+        log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, lines=from_file)
         bar.advance(1)
-        drift = find_drift(log, seed)
+        log, periods = without_periods(log)
+        drift, together = find_drift(log, seed), find_together(log, seed)
         bar.advance(3)
         part = most_played(log)
         part = pieces(part, most_rows(part.arms))
         if drift.verdict == "unknown":
-            return Diagnosis(log, part, drift, None, None, seed)
+            return Diagnosis(log, part, drift, None, None, seed, periods, together)
         direction = drift.direction[[log.labels.index(label) for label in part.labels]]
         fits = fit_orders(part, direction, partial(bar.advance, 1))
         estimates = estimate(part, fits, direction, drift.verdict == "drift", seed)
     found = _replay(log, part, estimates, seed, threads, progress) if replay and part.arms > 1 else None
-    return Diagnosis(log, part, drift, estimates, found, seed)
-
-
-def most_played(log: Log) -> Log:
-    """The log without the rewards of all but the most played arms."""
-    if log.arms <= MOST_ARMS:
-        return log
-    chosen = np.sort(np.argsort(-log.plays, kind="stable")[:MOST_ARMS])
-    kept = np.isin(log.arm, chosen)
-    first = np.diff(log.unit[kept], prepend=-1) != 0
-    passed = np.cumsum(log.gap)  # a unit's first row adds nothing
-    gap = np.where(first, 0, np.diff(passed[kept], prepend=0))
-    names, unit = np.unique(log.unit[kept], return_inverse=True)
-    return replace(
-        log, arm=np.searchsorted(chosen, log.arm[kept]), gap=gap, reward=log.reward[kept], step=log.step[kept],
-        unit=unit.astype(np.int64), units=names.size, labels=tuple(log.labels[i] for i in chosen),
-    )  # fmt: skip
+    return Diagnosis(log, part, drift, estimates, found, seed, periods, together)
 
 
 def _replay(
     log: Log, part: Log, estimates: Estimates, seed: int, threads: int | None, progress: bool | None
 ) -> "Replay":
-    from larl.diagnosis.replay import Scale, replay, steps_of
+    from larl.diagnosis.replay import replay, steps_of
 
-    low, high = estimates.orders
-    wanted = sorted({max(low, 1), max(estimates.best, 1), max(high, 1)})
     rows = int(np.median(np.bincount(log.unit)))
-    scale = Scale(part.reward, estimates.fits[0].model.spread)
-    with Progress(steps_of(len(estimates.draws), part.arms, wanted, rows), progress) as bar:
-        return replay(scale, estimates.draws, wanted, rows, seed, threads, bar)
+    with Progress(steps_of(len(estimates.draws), part.arms, estimates.best, rows), progress) as bar:
+        return replay(estimates.draws, estimates.best, rows, seed, threads, bar)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from larl.diagnosis._brief import brief
 from larl.diagnosis._kernels import Floats, Ints, pair_sums, shuffled_sums
 from larl.diagnosis.log import Log
 
@@ -34,6 +35,9 @@ class Drift(NamedTuple):
     lags: Floats  # (LAGS,) autocorrelation in the direction where most is to be seen
     band: Floats  # (2, LAGS) where it would be in 95% of logs without drift
     direction: Floats  # (arms,) that direction
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def verdict(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from larl.diagnosis._brief import brief
 from larl.diagnosis._kernels import Floats, smooth
 from larl.diagnosis.fit import Fit, Setting, fit_tied
 from larl.diagnosis.log import Log
@@ -47,8 +48,11 @@ class Draw(NamedTuple):
     z: Floats  # (rows,) smoothed
     variance: Floats  # (rows,)
 
+    def __repr__(self) -> str:
+        return brief(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Estimates:
     """Everything that is drawn from the fits."""
 
@@ -59,6 +63,9 @@ class Estimates:
     draws: Sequence[Draw]
     same_beta: float  # p-value of one β for all arms; nan where there is none or one arm
     one_step: float  # share of the log's own variance that the best fit predicted one step ahead
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def of(self, name: str) -> Interval:
         """The interval of one of a draw's numbers."""

@@ -149,7 +149,7 @@ def plot_forecasts(diagnosis: "Diagnosis", theme: Theme) -> Figure:
 
 
 def plot_orders(diagnosis: "Diagnosis", theme: Theme) -> Figure:
-    """The weight of every s, the 95% range shaded."""
+    """The weight of every order, the 95% range shaded."""
     found = diagnosis.estimates
     assert found is not None
     figure, (axis,) = _begun(2.8, theme)
@@ -159,7 +159,7 @@ def plot_orders(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     colours = [theme.colours[1] if order == found.best else theme.colours[0] for order in orders]
     axis.bar(orders, 100.0 * found.weights, width=0.7, color=colours)
     axis.set_xticks(orders)
-    axis.set_xlabel("s (shaded: 95% of the evidence)")
+    axis.set_xlabel("order k of the hidden process (shaded: 95% of the evidence)")
     axis.set_ylabel("evidence, %")
     return figure
 
@@ -168,16 +168,23 @@ def plot_saved(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     """What each candidate would have saved a step beside the log's own choices, with 95% intervals."""
     replay = diagnosis.replay
     assert replay is not None
-    names = sorted(replay.regret, key=lambda name: (name == KALMAN, replay.saved(name).value))
-    figure, (axis,) = _begun(0.9 + 0.36 * len(names), theme)
-    for place, name in enumerate(names):
-        value, low, high = replay.saved(name)
+    names = [KALMAN, *replay.ranked][::-1]
+    figure, (axis,) = _begun(0.7 + 0.36 * len(names), theme)
+    reach = [replay.saved(name) for name in names]
+    low, high = min(0.0, *(each.low for each in reach)), max(0.0, *(each.high for each in reach))
+    for place, (name, (value, left, right)) in enumerate(zip(names, reach, strict=True)):
         colour = theme.soft if name == KALMAN else theme.colours[1 if name == replay.best else 0]
-        axis.plot([low, high], [place, place], color=colour, linewidth=2.5, solid_capstyle="round")
-        axis.plot(value, place, "o", color=colour, markersize=6)
+        axis.plot([left, right], [place, place], color=colour, linewidth=2.5, solid_capstyle="round")
+        axis.plot(value, place, "o", color=colour, markersize=5)
+        weight = "bold" if name == replay.best else "normal"
+        axis.text(
+            low, place + 0.16, name, color=theme.ink, fontsize=8, fontweight=weight, va="bottom", parse_math=False
+        )
     axis.axvline(0.0, color=theme.ink, linewidth=0.9)
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(-0.6, len(names) - 0.4)
+    axis.set_yticks([])
+    axis.spines["left"].set_visible(False)
+    axis.set_ylim(-0.5, len(names) - 0.2)
+    axis.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
     axis.set_xlabel("reward saved a step (0: the log's own choices)")
     return figure
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from larl.diagnosis._brief import brief
 from larl.diagnosis._kernels import Floats, from_partials, innovations
 from larl.diagnosis.log import Log
 from larl.diagnosis.pieces import pieces
@@ -41,6 +42,9 @@ class Setting(NamedTuple):
     variance: Floats
     level: Floats
     start: Floats
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,9 @@ class Fit(NamedTuple):
     theta: Floats
     log_posterior: float
     information: Floats
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def log_evidence(self) -> float:

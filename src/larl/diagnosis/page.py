@@ -4,9 +4,9 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING
 
-from larl.diagnosis.estimates import Interval, interval
+from larl.diagnosis.estimates import Interval
 from larl.diagnosis.figures import DARK, LIGHT, figures
-from larl.diagnosis.replay import KALMAN
+from larl.diagnosis.replay import KALMAN, over_worlds
 from larl.diagnosis.words import number
 from larl.paper.report import image
 
@@ -32,11 +32,12 @@ th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align
 CAPTIONS = {
     "time": "Rewards by arm, and the hidden state that the whole log makes likely (in its own standard deviations; "
     "95% band).",
-    "memory": "Do rewards some steps apart lean the same way? Residuals from each arm's mean in each unit, arms "
-    "weighed with the sign and size in which they feel the state. Outside the band: more than chance.",
+    "memory": "Autocorrelation of the rewards' residuals from the mean of their arm and unit, with arms weighted by "
+    "how the state moves them. Outside the band: more than chance.",
     "forecasts": "Share of the variance of an arm's rewards that the past predicts, over how far ahead it looks.",
-    "orders": "How strongly the log speaks for each s, the number of past steps that the state's own memory needs.",
-    "saved": "What each policy would have saved a step in worlds fitted to the log, beside the log's own choices.",
+    "orders": "Evidence for each order k of the hidden process. It is not the s of LARL, which replays choose.",
+    "saved": "What each policy would have saved a step in worlds fitted to the log, compared with the log's own "
+    "choices: the mean over worlds and the middle 95%.",
 }
 PLACES = (("time", "memory"), (), ("forecasts",), ("orders",), ("saved",))
 
@@ -57,7 +58,7 @@ def page(diagnosis: "Diagnosis") -> str:
         parts.append(f'<p class="small">A reward is μ + β · state + noise. {words}</p>')
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
-        parts.append(f'<h2>What was decided along the way</h2><ul class="small">{items}</ul>')
+        parts.append(f'<h2>How the log was read and analysed</h2><ul class="small">{items}</ul>')
     title, body = "What the log says about drift", "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -98,9 +99,8 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 def _replays(diagnosis: "Diagnosis") -> str:
     replay = diagnosis.replay
     assert replay is not None
-    names = sorted(replay.regret, key=lambda name: (name == KALMAN, replay.lost(name).value))
-    rows = [["the log's own choices", number(interval(replay.logged)), ""]]
-    rows += [[name, number(replay.lost(name)), number(replay.saved(name))] for name in names]
+    rows = [["the log's own choices", number(over_worlds(replay.logged)), ""]]
+    rows += [[name, number(replay.lost(name)), number(replay.saved(name))] for name in [*replay.ranked, KALMAN]]
     return table(["policy", "lost a step", "saved a step"], rows)
 
 

@@ -8,6 +8,7 @@ from larl.diagnosis.log import Log
 
 PIECE = 250  # rows of one unit in a row, at most
 MOST_ROWS = 2500
+MOST_ARMS = 20  # that are fitted: the most played
 NUMBERS = 100_000  # rows × coordinates of a fit, at most
 
 
@@ -34,6 +35,39 @@ def pieces(log: Log, rows: int) -> Log:
     gap[np.setdiff1d(starts, begins)] = -1
     names, unit = np.unique(log.unit[kept], return_inverse=True)
     return replace(
-        log, arm=log.arm[kept], gap=gap[kept], reward=log.reward[kept], step=log.step[kept],
-        unit=unit.astype(np.int64), units=max(names.size, min(log.units, 2)),
-    )  # fmt: skip
+        log,
+        arm=log.arm[kept],
+        gap=gap[kept],
+        reward=log.reward[kept],
+        step=log.step[kept],
+        unit=unit.astype(np.int64),
+        units=max(names.size, min(log.units, 2)),
+        time=None,
+        clock=None,
+        observed=None,
+    )
+
+
+def most_played(log: Log) -> Log:
+    """The log without the rewards of all but the most played arms."""
+    if log.arms <= MOST_ARMS:
+        return log
+    chosen = np.sort(np.argsort(-log.plays, kind="stable")[:MOST_ARMS])
+    kept = np.isin(log.arm, chosen)
+    first = np.diff(log.unit[kept], prepend=-1) != 0
+    passed = np.cumsum(log.gap)  # a unit's first row adds nothing
+    gap = np.where(first, 0, np.diff(passed[kept], prepend=0))
+    names, unit = np.unique(log.unit[kept], return_inverse=True)
+    return replace(
+        log,
+        arm=np.searchsorted(chosen, log.arm[kept]),
+        gap=gap,
+        reward=log.reward[kept],
+        step=log.step[kept],
+        unit=unit.astype(np.int64),
+        units=names.size,
+        labels=tuple(log.labels[i] for i in chosen),
+        time=None,
+        clock=None,
+        observed=None,
+    )

@@ -1,25 +1,45 @@
-"""What other policies would have lost: candidates played in worlds drawn from the fit, on the same luck."""
+"""What other policies would have lost: candidates played in worlds drawn from the fit, on the same luck.
+
+The worlds pay rewards in the log's own units and at its level, and a candidate is exactly the policy that the page
+prints. All candidates decide alike whatever the unit and the offset of the rewards are.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
 from larl._check import checked, numbers
 from larl._progress import Progress
 from larl.comparison import compare
+from larl.diagnosis._brief import brief
 from larl.diagnosis._kernels import Floats
-from larl.diagnosis.estimates import Draw, Interval, interval
-from larl.policies import LARL, UCB, AdaptiveLARL, Auto, DiscountedUCB, KalmanOracle, Policy
+from larl.diagnosis.estimates import Draw, Interval
+from larl.policies import (
+    LARL,
+    UCB,
+    AdaptiveLARL,
+    Auto,
+    DiscountedUCB,
+    KalmanOracle,
+    Policy,
+    SharedLARL,
+    SlidingWindowUCB,
+)
 from larl.world import LatentAR
 
 WORLDS = 15
-STEPS = 200  # of a replay, at most
+STEPS = 1000  # of a replay, at most
 TRIALS, LEAST_TRIALS = 40, 4
+BUDGET = 8000  # steps of a candidate in each world, for two arms
 AUTO_STEPS = 6000  # in all: Auto takes some hundred times as long as the others
 WIDEST = 101  # entries of LARL's context, at most
-MANY_ARMS = 10  # beyond which AdaptiveLARL and Auto take minutes
-KALMAN, STILL = "Kalman, true parameters", "UCB"
+MANY_ARMS = 10  # beyond which AdaptiveLARL, SharedLARL and Auto take minutes
+LOOKBACKS = (1, 2, 3, 5, 8, 12)  # values of s that are replayed
+DISCOUNTS, WINDOWS = (0.9, 0.98), (10, 50)
+KALMAN = "Kalman filter, true parameters"
+CLEARLY = 0.9  # share of the worlds in which a policy must lose more to be clearly worse
 
 
 @dataclass(frozen=True)
@@ -34,95 +54,150 @@ class Fitted(LatentAR):
         return np.array(self.noises)
 
 
-class Scale:
-    """Rewards in units of their own spread and from their own level: what policies meet in a replay."""
-
-    def __init__(self, rewards: Floats, spread: Floats) -> None:
-        self.level, self.unit = float(rewards.mean()), float(np.sqrt(np.mean(spread**2)))
-
-    def world(self, draw: Draw) -> Fitted:
-        """The world of a draw, from a stationary start; σ_z = 1, and the largest |β| is positive."""
-        one = draw.setting
-        beta = one.beta[0] * np.sqrt(one.shock[0])
-        beta = beta * (np.sign(beta[np.abs(beta).argmax()]) or 1.0)
-        return Fitted(
-            gammas=one.gammas[0].tolist(), beta=(beta / self.unit).tolist(),
-            mu=((one.mu[0] - self.level) / self.unit).tolist(), noise="common",
-            noises=(np.sqrt(one.variance[0]) / self.unit).tolist(),
-        )  # fmt: skip
+def world_of(draw: Draw) -> Fitted:
+    """The world of a draw in the log's units, from a stationary start; σ_z = 1, and the largest |β| is positive."""
+    one = draw.setting
+    beta = one.beta[0] * np.sqrt(one.shock[0])
+    beta = beta * (np.sign(beta[np.abs(beta).argmax()]) or 1.0)
+    return Fitted(
+        gammas=one.gammas[0].tolist(),
+        beta=beta.tolist(),
+        mu=one.mu[0].tolist(),
+        noise="common",
+        noises=np.sqrt(one.variance[0]).tolist(),
+    )
 
 
-@dataclass(frozen=True)
+def code_of(spec: Policy) -> str:
+    """The Python expression that makes a policy: its fields that have no default or another value than it."""
+    given = [
+        f"{field.name}={getattr(spec, field.name)!r}"
+        for field in fields(spec)
+        if field.default is MISSING or getattr(spec, field.name) != field.default
+    ]
+    return f"larl.{type(spec).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True, repr=False)
 class Replay:
-    """Regret a step of every candidate in every drawn world, in units of the reward."""
+    """Regret a step of every candidate in every drawn world, in units of the reward. Keys are Python expressions."""
 
     regret: Mapping[str, Floats]  # (worlds,) each
     logged: Floats  # (worlds,) of the log's own choices, in the same worlds
+    lookbacks: Mapping[int, str]  # s: the key of LARL with that s
     horizon: int
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return brief(self)
+
     @property
-    def candidates(self) -> list[str]:
-        """Those that can be had: all but the filter that knows the truth."""
-        return [name for name in self.regret if name != KALMAN]
+    def ranked(self) -> list[str]:
+        """Candidates by mean regret, the least first: all but the filter that is told the truth."""
+        return sorted((name for name in self.regret if name != KALMAN), key=lambda name: self.lost(name).value)
 
     @property
     def best(self) -> str:
         """The candidate of least mean regret."""
-        return min(self.candidates, key=lambda name: float(np.mean(self.regret[name])))
+        return self.ranked[0]
 
     @property
     def as_good(self) -> list[str]:
         """Candidates that the best beats in fewer than 90% of the drawn worlds."""
-        best = self.regret[self.best]
-        return [n for n in self.candidates if n != self.best and np.mean(best < self.regret[n]) < 0.9]
+        return [name for name in self.ranked[1:] if not self._worse(name, self.best)]
+
+    @property
+    def best_s(self) -> int | None:
+        """The s with which LARL has the least mean regret; None where LARL was not replayed."""
+        return min(self.lookbacks, key=lambda s: self.lost(self.lookbacks[s]).value, default=None)
+
+    @property
+    def good_s(self) -> list[int]:
+        """All s with which LARL is not clearly worse than with the best."""
+        if self.best_s is None:
+            return []
+        return [s for s, name in self.lookbacks.items() if not self._worse(name, self.lookbacks[self.best_s])]
+
+    def _worse(self, name: str, other: str) -> bool:
+        return name != other and bool(np.mean(self.regret[other] < self.regret[name]) >= CLEARLY)
 
     def saved(self, name: str) -> Interval:
         """What a candidate would have saved a step beside the log's own choices."""
-        return interval(self.logged - self.regret[name])
+        return over_worlds(self.logged - self.regret[name])
 
     def lost(self, name: str) -> Interval:
         """A candidate's regret a step."""
-        return interval(self.regret[name])
+        return over_worlds(self.regret[name])
 
 
-def candidates(arms: int, s: Sequence[int]) -> dict[str, Policy]:
-    """Policies to replay; LARL for each of these s that its context can be made for."""
-    found: dict[str, Policy] = {STILL: UCB()}
-    found |= {f"D-UCB, {discount}": DiscountedUCB(discount) for discount in (0.9, 0.98)}
-    found |= {f"LARL, s = {each}": LARL(each) for each in s if each > 0 and 2 * each * arms + 1 <= WIDEST}
-    if arms <= MANY_ARMS:
-        found["AdaptiveLARL"] = AdaptiveLARL()
-    return found | {KALMAN: KalmanOracle()}
+def over_worlds(sample: Floats) -> Interval:
+    """The mean over worlds, by which candidates are ranked, and the middle 95%."""
+    low, high = np.quantile(sample, [0.025, 0.975])
+    return Interval(float(sample.mean()), float(low), float(high))
 
 
-def replay(
-    scale: Scale, draws: Sequence[Draw], s: Sequence[int], rows: int, seed: int, threads: int | None, bar: Progress
-) -> Replay:
+def candidates(arms: int, order: int) -> list[Policy]:
+    """Policies to replay, none of which depends on offset and unit of rewards; LARL also with s = `order`."""
+    found: list[Policy] = [UCB(standardise=True)]
+    found += [DiscountedUCB(discount, standardise=True) for discount in DISCOUNTS]
+    found += [SlidingWindowUCB(window, standardise=True) for window in WINDOWS]
+    found += [LARL(s, standardise=True) for s in sorted({*LOOKBACKS, order} - {0}) if 2 * s * arms + 1 <= WIDEST]
+    return [*found, AdaptiveLARL(), SharedLARL()] if arms <= MANY_ARMS else found
+
+
+class Size(NamedTuple):
+    """How much is replayed."""
+
+    horizon: int
+    trials: int
+    auto_trials: int  # 0 where Auto is left out
+
+
+def size_of(worlds: int, arms: int, rows: int) -> Size:
+    """Steps and trials of a replay; fewer trials where there are many arms or steps."""
+    horizon = int(min(max(rows, 2), STEPS))
+    trials = int(np.clip(min(TRIALS, BUDGET // horizon) * 2 // arms, LEAST_TRIALS, TRIALS))
+    auto = int(np.clip(2 * AUTO_STEPS // (arms * horizon * worlds), 1, trials))
+    return Size(horizon, trials, auto if arms <= MANY_ARMS else 0)
+
+
+def replay(draws: Sequence[Draw], order: int, rows: int, seed: int, threads: int | None, bar: Progress) -> Replay:
     """Every candidate in the worlds of the first draws, over the log's own number of steps."""
-    worlds = {f"{i}": scale.world(draw) for i, draw in enumerate(draws[:WORLDS])}
-    arms, horizon = len(draws[0].setting.mu[0]), int(min(max(rows, 2), STEPS))
-    trials = int(np.clip(2 * TRIALS // arms, LEAST_TRIALS, TRIALS))
+    worlds = {f"{i}": world_of(draw) for i, draw in enumerate(draws[:WORLDS])}
+    arms = len(draws[0].setting.mu[0])
+    horizon, trials, auto_trials = size_of(len(worlds), arms, rows)
     notes = [f"Replays are {horizon} steps long" + (", the median of the log's units." if rows == horizon else ".")]
-    rounds: list[tuple[dict[str, Policy], int]] = [(candidates(arms, s), trials)]
-    if arms <= MANY_ARMS:
-        few = int(np.clip(2 * AUTO_STEPS // (arms * horizon * len(worlds)), 1, trials))
-        rounds.append(({"Auto": Auto()}, few))
-        notes.append(f"Each candidate met {trials} trials in each of {len(worlds)} worlds, Auto, the slowest, {few}.")
+    specs = candidates(arms, order)
+    rounds: list[tuple[dict[str, Policy], int]] = [
+        ({code_of(spec): spec for spec in specs} | {KALMAN: KalmanOracle()}, trials)
+    ]
+    if auto_trials:
+        rounds.append(({code_of(Auto()): Auto()}, auto_trials))
+        notes.append(
+            f"Each candidate met {trials} trials in each of {len(worlds)} worlds. Auto, the slowest, met "
+            f"{auto_trials}, corrected by what the filter lost on the same trials and on all."
+        )
     else:
-        notes.append(f"AdaptiveLARL and Auto are left out: with more than {MANY_ARMS} arms they take minutes.")
+        notes.append(
+            f"AdaptiveLARL, SharedLARL and Auto are left out: with more than {MANY_ARMS} arms they take minutes."
+        )
     regret: dict[str, Floats] = {}
+    reference = np.zeros((0, 0))  # (worlds, trials) of the filter
     for policies, count in rounds:
         result = compare(policies, worlds, horizon=horizon, trials=count, seed=seed, threads=threads, progress=bar)
-        mean = result.total().mean("trial").transpose("policy", "world")
-        regret |= {n: mean.sel(policy=n).values * scale.unit / horizon for n in policies}
+        total = result.total().transpose("policy", "world", "trial") / horizon
+        reference = total.sel(policy=KALMAN).values if KALMAN in policies else reference
+        # The luck of a trial is the same for all, so the filter tells how lucky the first trials were.
+        luck = reference[:, :count].mean(axis=1) - reference.mean(axis=1)
+        regret |= {name: total.sel(policy=name).values.mean(axis=1) - luck for name in policies}
     regret[KALMAN] = regret.pop(KALMAN)  # last, as in every table
-    return Replay(regret, np.array([draw.logged for draw in draws[:WORLDS]]), horizon, tuple(notes))
+    lookbacks = {spec.s: code_of(spec) for spec in specs if isinstance(spec, LARL)}
+    logged = np.array([draw.logged for draw in draws[:WORLDS]])
+    return Replay(regret, logged, lookbacks, horizon, tuple(notes))
 
 
-def steps_of(draws: int, arms: int, s: Sequence[int], rows: int) -> int:
+def steps_of(draws: int, arms: int, order: int, rows: int) -> int:
     """How many steps a replay plays, for a progress bar."""
-    horizon, worlds = int(min(max(rows, 2), STEPS)), min(draws, WORLDS)
-    trials = int(np.clip(2 * TRIALS // arms, LEAST_TRIALS, TRIALS))
-    few = int(np.clip(2 * AUTO_STEPS // (arms * horizon * worlds), 1, trials)) if arms <= MANY_ARMS else 0
-    return worlds * horizon * (len(candidates(arms, s)) * trials + few)
+    worlds = min(draws, WORLDS)
+    horizon, trials, auto_trials = size_of(worlds, arms, rows)
+    return worlds * horizon * ((len(candidates(arms, order)) + 1) * trials + auto_trials)

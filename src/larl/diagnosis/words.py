@@ -1,6 +1,7 @@
 """The five questions and their answers in plain words, each with its number and interval."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,9 @@ import numpy as np
 from larl.diagnosis.drift import FEWEST, LEVEL, Drift
 from larl.diagnosis.estimates import FURTHEST, WORTH, Estimates, Interval, interval
 from larl.diagnosis.log import Log
+from larl.diagnosis.periodic import Periodic
 from larl.diagnosis.replay import KALMAN, Replay
+from larl.diagnosis.together import Together
 
 NONE = Interval(math.nan, math.nan, math.nan)
 QUESTIONS = (
@@ -30,19 +33,53 @@ class Answer(NamedTuple):
     found: Interval
 
 
-def answers(log: Log, drift: Drift, estimates: Estimates | None, replay: Replay | None) -> list[Answer]:
+def answers(
+    log: Log,
+    drift: Drift,
+    estimates: Estimates | None,
+    replay: Replay | None,
+    periods: Sequence[Periodic],
+    together: Together,
+) -> list[Answer]:
     """All five, in order. Without estimates there was too little to fit, and every answer says what is missing."""
     if estimates is None:
         verdict, reason = too_little(log, drift)
-        rest = [Answer(question, verdict, "As for question 1.", "", NONE) for question in QUESTIONS[1:]]
-        return [Answer(QUESTIONS[0], verdict, reason, "", NONE), *rest]
+        first = _with_period(Answer(QUESTIONS[0], verdict, reason, "", NONE), periods)
+        return [first, *(Answer(question, verdict, "As for question 1.", "", NONE) for question in QUESTIONS[1:])]
     return [
-        _drifting(drift, estimates),
+        _with_shared(_with_period(_drifting(drift, estimates), periods), together),
         _matters(log, drift, estimates),
         _predicts(estimates),
         _right(drift, estimates, replay),
         _saved(log, estimates, replay),
     ]
+
+
+def _with_period(answer: Answer, periods: Sequence[Periodic]) -> Answer:
+    """The first answer, if there is a period: what remains without it, and that it is better used as a context."""
+    found = [each for each in periods if each.found]
+    if not found:
+        return answer
+    names = " and of ".join(f"{'one ' * each.period.isalpha()}{each.period} ({p_of(each.p_value)})" for each in found)
+    contexts = " and ".join(each.context for each in found)
+    text = (
+        f"Rewards have a period of {names}: use {contexts} as a context. Its effect is taken off here, and all "
+        f"else is about what remains. {answer.answer}"
+    )
+    use = "periodic: use it as a context"
+    return answer._replace(verdict=f"yes, and {use}" if answer.verdict == "yes" else use, answer=text)
+
+
+def _with_shared(answer: Answer, together: Together) -> Answer:
+    """The first answer, if units drift together."""
+    if not together.found:
+        return answer
+    text = (
+        f"{answer.answer} Units drift together: rewards of different units at the same time have a correlation of "
+        f"{together.correlation:.2f} ({p_of(together.p_value)}). If the cause is known, such as weather or news, use "
+        "it as a context; the fit gives every unit a state of its own and does not use what they share."
+    )
+    return answer._replace(answer=text)
 
 
 def too_little(log: Log, drift: Drift) -> tuple[str, str]:
@@ -88,17 +125,18 @@ def _plain(value: float, digits: int) -> str:
 
 def _drifting(drift: Drift, found: Estimates) -> Answer:
     share, p = found.of("share"), p_of(drift.p_value)
+    measure = "share of the variance that is the hidden state's"
     if drift.verdict == "drift":
         text = (
-            f"Arms with still means and independent noise would look like this in {100 * drift.p_value:.1f}% of logs "
-            f"({p}). A hidden state makes up {percent(share)} of the variance of an arm's rewards."
+            f"Constant means and independent noise do not explain the log ({p}). A hidden state makes up "
+            f"{percent(share)} of the variance of an arm's rewards."
         )
-        return Answer(QUESTIONS[0], "yes", text, "share of variance that is the state's", share)
+        return Answer(QUESTIONS[0], "yes", text, measure, share)
     more = ""
     if drift.needed > drift.free:
-        more = f" If what little is seen is real, it would take some {_round(drift.needed)} rewards to show it."
-    text = f"Arms with still means give logs like this often enough ({p}; drift is said below {LEVEL}).{more}"
-    return Answer(QUESTIONS[0], "not shown", text, "share of variance that is the state's", share)
+        more = f" If the little that is seen is real, it would take about {_round(drift.needed)} rewards to show it."
+    text = f"Constant means and independent noise explain the log ({p}; drift is reported if p ≤ {LEVEL}).{more}"
+    return Answer(QUESTIONS[0], "not shown", text, measure, share)
 
 
 def _round(count: int) -> str:
@@ -112,20 +150,20 @@ def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
     if log.arms < 2:
         return Answer(QUESTIONS[1], "no choice", "The log has one arm only: there is nothing to choose.", measure, NONE)
     text = (
-        f"Another arm was better than the best fixed one at {percent(moved)} of the log's steps; whoever had known the "
-        f"state would have gained {number(fixed)} a step over that arm."
+        f"Another arm was better than the best fixed one at {percent(moved)} of the log's steps. A policy that knows "
+        f"the state would have gained {number(fixed)} a step over that arm."
     )
-    same = f" One β for all arms, a drift that moves them together: {p_of(found.same_beta)}."
+    same = f" Test of one β for all arms, a drift that moves them together: {p_of(found.same_beta)}."
     if drift.verdict != "drift":
         return Answer(
             QUESTIONS[1],
             "not shown",
-            f"No drift was shown. If there is one all the same: {text[0].lower()}{text[1:]}",
+            f"No drift was shown. If there is one: {text[0].lower()}{text[1:]}",
             measure,
             fixed,
         )
     if found.same_beta > LEVEL:
-        text = f"The arms may well drift together, and then their order stays.{same} {text}"
+        text = f"The arms may drift together, and then their order stays.{same} {text}"
         return Answer(QUESTIONS[1], "not shown", text, measure, fixed)
     if moved.high < WORTH:
         return Answer(QUESTIONS[1], "hardly", text + same, measure, fixed)
@@ -146,33 +184,37 @@ def _predicts(found: Estimates) -> Answer:
 
 def _right(drift: Drift, found: Estimates, replay: Replay | None) -> Answer:
     low, high = found.orders
-    s = Interval(float(found.best), float(low), float(high))
-    text = f"The evidence is largest for s = {found.best}; 95% of it is on s = {low}" + (
-        f" to {high}." if high > low else "."
+    order = f"k = {low}" + (f" to {high}" if high > low else "")
+    memory = f"Of all orders of the hidden process, k = {found.best} has the most evidence; 95% of it is on {order}."
+    if drift.verdict != "drift" and low == 0:
+        memory += " No drift was shown, so a policy for constant means is not ruled out."
+    if replay is None or replay.best_s is None:
+        text = f"{memory} s is chosen by replays, and LARL was not replayed." if replay is None else memory
+        k = Interval(float(found.best), float(low), float(high))
+        return Answer(QUESTIONS[3], replay.best if replay else f"not replayed; k = {found.best}", text, "order k", k)
+    text = f"In worlds fitted to the log {replay.best} loses least"
+    text += f"; not clearly worse: {', '.join(replay.as_good)}." if replay.as_good else "."
+    good = replay.good_s
+    others = [str(s) for s in good if s != replay.best_s]
+    text += f" LARL loses least with s = {replay.best_s}" + (
+        f" (not clearly worse: s = {', '.join(others)}). " if others else ". "
     )
-    if drift.verdict != "drift":
-        text += " As no drift was shown, s = 0, a policy for still means, is not refuted." if low == 0 else ""
-    if replay is None:
-        return Answer(QUESTIONS[3], f"s = {found.best}", text, "s", s)
-    text += f" In worlds fitted to the log {replay.best} loses least of the policies that are told nothing of the world"
-    if replay.as_good:
-        text += f"; not clearly worse: {', '.join(replay.as_good)}"
-    return Answer(QUESTIONS[3], f"{replay.best}; s = {found.best}", text + ".", "s", s)
+    best_s = Interval(float(replay.best_s), float(min(good)), float(max(good)))
+    return Answer(QUESTIONS[3], f"{replay.best}; for LARL s = {replay.best_s}", text + memory, "s of LARL", best_s)
 
 
 def _saved(log: Log, found: Estimates, replay: Replay | None) -> Answer:
     measure = "reward a step"
+    logged = found.of("logged")
     if replay is None:
-        logged = found.of("logged")
         if log.arms < 2:
             return Answer(QUESTIONS[4], "no choice", "One arm only: no policy could have chosen better.", measure, NONE)
-        text = f"The log's own choices lost {number(logged)} a step to knowing the state; nothing was replayed."
+        text = f"The log's own choices lost {number(logged)} a step to knowing the state. Nothing was replayed."
         return Answer(QUESTIONS[4], "not replayed", text, measure, logged)
     saved, kalman = replay.saved(replay.best), replay.saved(KALMAN)
-    logged = found.of("logged")
     text = (
         f"The log's own choices lost {number(logged)} a step to knowing the state. {replay.best} would have saved "
-        f"{number(saved)} of it; with every parameter known, {number(kalman)} could be saved."
+        f"{number(saved)} of it; a policy that knows every parameter, {number(kalman)}."
     )
     verdict = f"{number(saved)} a step" if saved.low > 0.0 else ("nothing" if saved.high <= 0.0 else "perhaps nothing")
     return Answer(QUESTIONS[4], verdict, text, measure, saved)

@@ -37,13 +37,13 @@ def rehearse(
 
     Rewards get lost, come late, twice or corrected, answers get lost, hosts send nonsense: as in real life.
     """
+    from larl._files import output_folder
     from larl.client import Client, Refused
     from larl.rehearsal.plan import read_plan
     from larl.rehearsal.run import rehearse
 
     wanted = read_plan(plan, study, units=units, steps=steps, seed=seed, clients=clients)
-    out.mkdir(parents=True, exist_ok=True)  # an impossible folder is refused now, not after the run
-    with Client(url, token) as client:
+    with output_folder(out), Client(url, token) as client:
         try:
             report = rehearse(wanted, client, guarded=token is not None, progress=True)
         except Refused as error:
