@@ -48,10 +48,10 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
     async def life(_: FastAPI) -> AsyncIterator[None]:
         alerts = Alerts(settings.alert_url, settings.alert_command)
         here.writer = Writer(Desk(book, seconds=settings.seconds, room=settings.memory, alert=alerts.send))
+        for close in (alerts.close, here.overviews.close, database.checkpoint, here.writer.close):
+            here.resources.callback(close)  # the last is closed first
         yield
-        here.writer.close()
-        here.overviews.close()
-        alerts.close()
+        here.resources.close()
 
     app = _App(here, title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
     app.state.service = here

@@ -30,6 +30,7 @@ def in_json(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+NAME_WORDS = "1 to 64 characters of a–z, 0–9, - and _, the first a letter or digit"
 DECISION = rf"{NAME}\.[0-9]{{1,18}}-[0-9]{{1,18}}-[0-9a-f]{{16}}"
 Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Name = Annotated[str, Field(pattern=f"^{NAME}$", examples=["sleep"])]

@@ -76,6 +76,7 @@ class Service:
     rate: Rate
     logins: Rate = field(default_factory=lambda: Rate(LOGINS, whose="an address that logs in"))
     writer: Writer | None = None  # while it runs
+    resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # to be closed at the end, once
 
     async def prepare(self, terms: Callable[[], Terms]) -> None:
         """Let a policy be compiled while others are served; what is wrong with it is said when its turn comes."""
@@ -126,7 +127,7 @@ def refusal(error: Problem | InvalidValue | StorageError, headers: Mapping[str, 
     if isinstance(error, InvalidValue):
         error = of_value(error)
     elif isinstance(error, StorageError):
-        error = Problem(503, f"the storage cannot be used: {error}")
+        error = Problem(503, f"the storage cannot be used: {error.reason}")
     more = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
     given = dict(headers or {}) | more.get(error.status, {})
     return Response(error.body(), error.status, given, "application/problem+json")

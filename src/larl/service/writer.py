@@ -96,7 +96,7 @@ def _refusal(error: Exception) -> Problem:
     if isinstance(error, StorageError):
         LOG.error("nothing could be stored: %s", error)
         detail = (
-            f"nothing could be stored ({error}); try again, with the same key. A decision that cannot wait: "
+            f"nothing could be stored ({error.reason}); try again, with the same key. A decision that cannot wait: "
             "choose an arm by the study's fallback probabilities, and ingest it later"
         )
         return Problem(503, detail)
