@@ -100,15 +100,6 @@ def test_a_refusal_says_which_value_and_what_would_do(client: Client, study: str
         client.observe(f"{study}.0-0-{'0' * 16}", math.nan)
 
 
-def test_bad_addresses_and_tokens_are_refused_at_once() -> None:
-    for url in ("127.0.0.1:80", "ftp://there", "http://"):
-        with pytest.raises(larl.InvalidValue, match="url"):
-            Client(url)
-    with pytest.raises(larl.InvalidValue, match="token") as refused:
-        Client("http://127.0.0.1", "secret\n")
-    assert "secret" not in str(refused.value)
-
-
 def test_a_lost_answer_neither_loses_nor_doubles_a_decision(
     address: str, client: Client, study: str, quick: None
 ) -> None:
