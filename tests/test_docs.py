@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from larl.client import Client
+from tests.service.running import LARL, running
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -30,6 +33,31 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "agent.json").exists()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/service.md", "docs/client.md"])
+def test_the_code_of_a_page_runs_against_a_service(page: str, tmp_path: Path) -> None:
+    """As a reader follows it: a token, a service beside it, then all Python of the page with both filled in."""
+    created = subprocess.run(
+        [*LARL, "token", "create", "--role", "admin"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    token, code = created.stdout.strip(), blocks(ROOT / page)
+    assert "larl.Client(" in code
+    with running(tmp_path, "--timeout", "60") as address:
+        code = code.replace("http://127.0.0.1:8080", address).replace("larl_…", token)
+        given = f"import larl\nurl, token = {address!r}, {token!r}\n"
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", given + code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"MPLBACKEND": "agg"},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        with Client(address, token) as client:
+            assert [each.unit for each in client.units("sleep")] == ["unit-17"]
+            assert {each.reward for each in client.decisions("sleep")} == {0.4}
 
 
 def links(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ NO_TOKEN: dict[str, Any] = {"security": []}  # is asked for in a header
 FromPage = Annotated[str | None, Header(alias="X-Larl-Page", description="Only the page can send it.")]
 
 
-@router.get("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
+@router.get("", response_model=models.Visitor, openapi_extra=NO_TOKEN, operation_id="get_session")
 async def visitor(request: Request) -> Any:
     """Who is logged in, if anybody is."""
     try:
@@ -26,7 +26,7 @@ async def visitor(request: Request) -> Any:
         return _shown(None)
 
 
-@router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
+@router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN, operation_id="log_in")
 async def enter(
     body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
 ) -> Any:  # fmt: skip
@@ -47,7 +47,7 @@ async def enter(
     return _shown(holder)
 
 
-@router.delete("", status_code=204, openapi_extra=NO_TOKEN)
+@router.delete("", status_code=204, openapi_extra=NO_TOKEN, operation_id="log_out")
 def leave(here: Here, request: Request, response: Response, x_larl_page: FromPage = None) -> None:
     """Log out."""
     _from_page(x_larl_page)
