@@ -22,7 +22,7 @@ class Refused(Exception):
     def __init__(
         self, status: int, detail: str, field: str | None = None, value: Any = None, accepted: str | None = None
     ) -> None:  # fmt: skip
-        given = "" if field is None or value is None else f" ({field} = {value!r})"
+        given = "" if field is None or value is None or field in detail else f" ({field} = {value!r})"
         super().__init__(f"{status}: {detail}{given}")
         self.status, self.detail, self.field, self.value, self.accepted = status, detail, field, value, accepted
 

@@ -156,10 +156,11 @@ class Clerk:
 
     def ingest(self, turn: Turn, command: Command, at: str) -> Row:
         study, words = self._studies.open(command.study), command.words
-        study.terms.check([words["arm"]], words.get("context"))
+        self._check_known(study, words["arm"])
+        study.terms.check(None, words.get("context"))
         odds = words.get("probabilities") or {}
         if odds and (set(odds) != set(study.terms.arms) or abs(sum(odds.values()) - 1.0) > 1e-6):
-            raise invalid("probabilities", odds, "one for every arm, which add up to 1; or none, if they are not known")
+            raise invalid("probabilities", odds, "one for every arm, with sum 1; or null, if they are not known")
         seat = self._seat(turn, study, command.unit, at)
         self._default(turn, study, seat, at)
         found = answers.hosted(study.terms, seat.number, seat.steps, words)
@@ -190,8 +191,8 @@ class Clerk:
     def reward(self, turn: Turn, command: Command, at: str) -> Row:
         study, seat, t = self._about(turn, command)
         words = command.words
-        if words["arm"] is not None and words["arm"] not in study.terms.arms:
-            raise invalid("arm", words["arm"], f"one of {', '.join(study.terms.arms)}")
+        if words["arm"] is not None:
+            self._check_known(study, words["arm"])
         if t not in seat.pending and words["arm"] is None and words["value"] is not None:
             self._check_arm(turn, study, words["decision"])
         answer = answers.rewarded(words, self._learn(turn, study, seat, words, at), at)
@@ -201,6 +202,11 @@ class Clerk:
         )  # fmt: skip
         seat.read(row)
         return row
+
+    def _check_known(self, study: Study, arm: str) -> None:
+        """Refuse an arm that the study does not have."""
+        if arm not in study.terms.arms:
+            raise invalid("arm", arm, f"one of {', '.join(study.terms.arms)}")
 
     def _check_arm(self, turn: Turn, study: Study, decision: str) -> None:
         """A reward is of an arm. It is refused here, and not by the mind, which may not be there to refuse it."""
