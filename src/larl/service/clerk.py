@@ -127,7 +127,7 @@ class Clerk:
             return self._decided(turn, command, study, seat, found, "unavailable", at)
         try:
             mind = self._studies.mind(turn, study, seat)
-            found = self._watch.policy(lambda: _sound(mind.decide(seat.unit, available, context)))
+            found = self._watch.policy(lambda: _validated(mind.decide(seat.unit, available, context)))
             self._studies.worked(study, seat.unit)
         except Resting:
             return self._fall_back(turn, command, study, seat, at)
@@ -267,11 +267,14 @@ class Clerk:
         self._troubles.note(turn, study.terms.study, "red", "policy", unit, happened, done, at)
 
 
-def _sound(found: Decision) -> Decision:
-    """A decision whose numbers are some."""
-    odds = found.probabilities.values()
+def _validated(found: Decision) -> Decision:
+    """A decision whose numbers can be recorded; raises ArithmeticError for what a policy must not return."""
+    chances = found.probabilities.values()
     if not math.isfinite((found.expected or 0.0) + (found.width or 0.0)):
-        raise ArithmeticError("what the policy expects of its arm is not a number")
-    if not (min(odds) >= 0.0 and max(odds) <= 1.0 + 1e-9 and math.isclose(sum(odds), 1.0, abs_tol=1e-6)):
-        raise ArithmeticError("the probabilities of the arms are none")
+        raise ArithmeticError(f"the policy's prediction is not finite: {found.expected} with width {found.width}")
+    in_range = all(0.0 <= chance <= 1.0 + 1e-9 for chance in chances)
+    if not in_range or not math.isclose(sum(chances), 1.0, abs_tol=1e-6):
+        raise ArithmeticError(f"the policy's probabilities must be in [0, 1] and sum to 1: {found.probabilities}")
+    if found.arm is not None and found.probabilities[found.arm] <= 0.0:
+        raise ArithmeticError(f"the policy chose arm {found.arm}, to which it gives probability 0")
     return found
