@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from larl import __version__
 from larl._check import InvalidValue
@@ -202,12 +202,12 @@ def _create_private(path: Path) -> None:
 
 
 def checked_url(url: str) -> sql.URL:
-    """The address of a storage; raises InvalidValue if it is not one."""
+    """The address of a storage; raises InvalidValue, without a password, if it is not one."""
     try:
         found = sql.make_url(url)
-        found.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise InvalidValue("storage", "url", url, ACCEPTED) from error
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is not a number
+        shown = url if "@" not in url else f"…@{url.rpartition('@')[2]}"
+        raise InvalidValue("storage", "url", shown, ACCEPTED) from error
     if found.drivername not in ("sqlite", POSTGRES) or not found.database or found.database == ":memory:":
         raise InvalidValue("storage", "url", found.render_as_string(), ACCEPTED)
     return found

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -27,6 +28,7 @@ from larl.service.seats import Study
 
 BACKLOG = 2048  # connections that may wait
 GRACE = 10  # seconds that open requests have when the service is asked to stop
+TOKEN_FIRST = "a loopback address until there is a token: `larl token create` creates one"
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -39,10 +41,15 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
     local = _loopback(host)
     if not settings.auth and not local:
         raise InvalidValue("serve", "host", host, "127.0.0.1, ::1 or localhost where no tokens are asked for")
+    url = checked_url(storage)
+    if not local and url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        raise InvalidValue("serve", "host", host, TOKEN_FIRST)
+    if settings.alert_url is not None and urlsplit(settings.alert_url).scheme not in ("http", "https"):
+        raise InvalidValue("serve", "alert-url", settings.alert_url, "an address that begins with http:// or https://")
     with _until_stopped():
         _serve(storage, host, port, settings, local)
     with suppress(OSError):  # nobody reads it
-        shown = checked_url(storage).render_as_string()
+        shown = url.render_as_string()
         print(f"stopped; all acknowledged requests are stored in {shown}", file=sys.stderr, flush=True)
 
 
@@ -74,7 +81,7 @@ def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) 
     database = Database(storage, write=True, create=True)
     try:
         if not local and not Access(database).any():
-            raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
+            raise InvalidValue("serve", "host", host, TOKEN_FIRST)
         _warn_if_public(database.path)
         with _bound(host, port) as listening:
             prepare(Journal(database))
