@@ -7,8 +7,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` make a file under a temporary name, then move it to `path`; on any failure nothing is left behind."""
+def write_whole(path: str | Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
+    """Let `write` make a file under a temporary name, then move it to `path`; on any failure nothing is left behind.
+
+    `private`: only the owner may read it (mode 0600), for data of people; otherwise the umask decides.
+    """
     target = Path(path)
     with output_folder(target.parent):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
@@ -20,7 +23,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
                 os.fsync(file.fileno())
             mask = os.umask(0)
             os.umask(mask)
-            draft.chmod(0o666 & ~mask)
+            draft.chmod(0o600 if private else 0o666 & ~mask)
             draft.replace(target)
             _sync_folder(target.parent)
         finally:

@@ -1,4 +1,4 @@
-"""A policy that goes wrong in each of three ways, with kernels of its own."""
+"""A policy that goes wrong in each of several ways, with kernels of its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from larl.agent._kernels import teach
 from larl.policies import REGISTRY, Policy, tie
 
 RAISES, HANGS, IS_NO_NUMBER = 1, 2, 3
+IS_INFINITE, NAN_ODDS, NEGATIVE_ODDS, ODDS_OF_TWO, OTHER_ARM = 4, 5, 6, 7, 8  # the last plays what it says it does not
 TURNS = 5 * 10**8  # of a loop that takes some seconds, which is as good as for ever
 
 
@@ -26,7 +27,7 @@ class AwkwardState(NamedTuple):
 
 
 def act(state: Any, word: Any) -> int:
-    return 0
+    return 1 if state.wrong[0] == OTHER_ARM and state.seen[0] >= state.after[0] else 0
 
 
 def update(state: Any, arm: int, reward: float) -> None:
@@ -42,15 +43,31 @@ def update(state: Any, arm: int, reward: float) -> None:
             word ^= word >> np.uint64(7)
             word ^= word << np.uint64(17)
         state.word[0] = word
-    else:
+    elif state.wrong[0] == IS_NO_NUMBER:
         state.mean[0] = np.nan
+    elif state.wrong[0] == IS_INFINITE:
+        state.mean[1] = -np.inf
 
 
 def outlook(state: Any, arm: int) -> tuple[float, float]:
     return state.mean[arm], 0.0
 
 
-tie(AwkwardState, act, update, "Awkward", outlook=outlook)
+def odds(state: Any, available: Any, out: Any) -> None:
+    left = 1.0
+    for arm in range(out.size):
+        out[arm] = left if available[arm] else 0.0
+        left -= out[arm]
+    if state.seen[0] >= state.after[0]:
+        if state.wrong[0] == NAN_ODDS:
+            out[1] = np.nan
+        elif state.wrong[0] == NEGATIVE_ODDS:
+            out[0], out[1] = 1.5, -0.5
+        elif state.wrong[0] == ODDS_OF_TWO:
+            out[0], out[1] = 1.0, 1.0
+
+
+tie(AwkwardState, act, update, "Awkward", outlook=outlook, odds=odds)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def test_what_is_too_large_too_much_or_not_json_is_refused_as_documented(
         refused = [answer for answer in answers if answer.status_code == 429]
         assert len(refused) == 8 - 4  # two a second, and at most those of two seconds at once
         assert refused[0].headers["retry-after"] == "1"
-        assert refused[0].json()["accepted"] == "a request a little later"
+        assert refused[0].json()["accepted"] == "2 requests a second"
         health = place.ask(None, "GET", "/v1/health")
         assert health.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in health.headers["content-security-policy"]

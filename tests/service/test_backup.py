@@ -89,7 +89,7 @@ def test_a_restored_storage_goes_on(file: Path, target: str) -> None:
 def test_a_storage_in_use_is_not_written_to(file: Path, target: str) -> None:
     restore(file, target)
     before = stored(target)
-    with pytest.raises(InvalidValue, match="an empty one"):
+    with pytest.raises(InvalidValue, match="an empty storage"):
         restore(file, target)
     assert stored(target) == before
 

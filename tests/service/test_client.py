@@ -97,7 +97,7 @@ def test_lists_come_whole_whatever_the_page(client: Client, study: str, monkeypa
 
 
 def test_a_refusal_says_which_value_and_what_would_do(client: Client, study: str) -> None:
-    with pytest.raises(Refused, match=r"422: .*available = 'c'") as refused:
+    with pytest.raises(Refused, match=r'^422: available = "c" is not accepted; accepted: some of a, b$') as refused:
         client.decide(study, "u", available=["c"])
     error = refused.value
     assert (error.status, error.field, error.value, error.accepted) == (422, "available", "c", "some of a, b")
@@ -105,15 +105,6 @@ def test_a_refusal_says_which_value_and_what_would_do(client: Client, study: str
         client.resolve(study, 10**6, "gone")
     with pytest.raises(larl.InvalidValue, match="finite numbers"):
         client.observe(f"{study}.0-0-{'0' * 16}", math.nan)
-
-
-def test_bad_addresses_and_tokens_are_refused_at_once() -> None:
-    for url in ("127.0.0.1:80", "ftp://there", "http://"):
-        with pytest.raises(larl.InvalidValue, match="url"):
-            Client(url)
-    with pytest.raises(larl.InvalidValue, match="token") as refused:
-        Client("http://127.0.0.1", "secret\n")
-    assert "secret" not in str(refused.value)
 
 
 def test_a_lost_answer_neither_loses_nor_doubles_a_decision(

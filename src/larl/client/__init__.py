@@ -10,10 +10,11 @@ A request that is not answered is repeated with the same key, so that what is de
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
+from larl._check import InvalidValue
 from larl.client._answers import Closed as Closed
 from larl.client._answers import Decided as Decided
 from larl.client._answers import Delivered as Delivered
@@ -32,6 +33,9 @@ from larl.client._pending import Pending, draw
 from larl.client._wire import Refused as Refused
 from larl.client._wire import Unreachable as Unreachable
 from larl.client._wire import Wire
+
+if TYPE_CHECKING:
+    from larl.policies import Policy
 
 PAGE = 1_000  # items asked for at once
 Kind = TypeVar("Kind")
@@ -66,9 +70,27 @@ class Client:
         """Whether the service can read its storage."""
         return read(Health, self.wire.call("GET", "/v1/health"))
 
-    def make_study(self, study: str, arms: Sequence[str], policy: Mapping[str, Any], **terms: Any) -> Study:
-        """Make a study; the same again gets the same answer. `terms`: seed, floor, patience, and so on."""
-        words = {"study": study, "arms": list(arms), "policy": dict(policy), **terms}
+    def make_study(self, study: str, arms: Sequence[str], policy: "Policy | Mapping[str, Any]", **terms: Any) -> Study:
+        """Make a study; the same again gets the same answer.
+
+        Parameters
+        ----------
+        study : str
+            Its name: a–z, 0–9, ``-`` and ``_``, at most 64 characters.
+        arms : sequence of str
+            Names of two or more arms.
+        policy : Policy or mapping
+            ``larl.LARL(s=5)``, or its spec, ``{"policy": "LARL", "s": 5}``.
+        **terms
+            ``seed``, ``floor``, ``patience``, ``pooling``, ``horizon``, ``default_reward``, ``fallback``,
+            ``registration``: see docs/service.md.
+
+        Raises
+        ------
+        Refused
+            If the service does not accept a value, or has a study of this name with other terms.
+        """
+        words = {"study": study, "arms": list(arms), "policy": _spec(policy), **terms}
         return self._known(self.wire.call("POST", "/v1/studies", words))
 
     def studies(self) -> list[Study]:
@@ -85,11 +107,16 @@ class Client:
         return found
 
     def change_policy(
-        self, study: str, policy: Mapping[str, Any], replaces: int, reason: str, floor: float | None = None,
+        self,
+        study: str,
+        policy: "Policy | Mapping[str, Any]",
+        replaces: int,
+        reason: str,
+        floor: float | None = None,
         key: str | None = None,
-    ) -> PolicyChange:  # fmt: skip
-        """Put another policy in force instead of version `replaces`."""
-        words = {"key": _key(key), "policy": dict(policy), "replaces": replaces, "reason": reason, "floor": floor}
+    ) -> PolicyChange:
+        """Put another policy in force instead of version `replaces`; it is given as to `make_study`."""
+        words = {"key": _key(key), "policy": _spec(policy), "replaces": replaces, "reason": reason, "floor": floor}
         return read(PolicyChange, self.wire.call("POST", _path("studies", study, "policy"), words))
 
     def close_study(self, study: str, reason: str = "") -> Closed:
@@ -218,6 +245,18 @@ class Client:
             page = self.wire.call("GET", f"{path}?{urlencode(query)}")
             yield from (read(kind, each) for each in page["items"])
             after = page["next"]
+
+
+def _spec(policy: Any) -> dict[str, Any]:
+    """The spec of a policy as JSON types, from a Policy or a mapping."""
+    if isinstance(policy, Mapping):
+        return dict(policy)
+    to_dict = getattr(policy, "to_dict", None)  # larl.policies is not imported here: a client needs no compiler
+    if to_dict is None or isinstance(policy, type):
+        accepted = 'a policy such as larl.LARL(s=5), or its spec, {"policy": "LARL", "s": 5}'
+        raise InvalidValue("Client", "policy", policy, accepted)
+    found: dict[str, Any] = to_dict()
+    return found
 
 
 def _key(given: str | None) -> str:

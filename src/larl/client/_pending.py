@@ -68,7 +68,8 @@ class Pending:
     def _write(self) -> None:
         if self._path is not None:
             words = {"odds": self.odds, "held": [fallback._asdict() for fallback in self.held.values()]}
-            write_whole(self._path, lambda draft: draft.write_text(json.dumps(words), encoding="utf-8"))
+            text = json.dumps(words)
+            write_whole(self._path, lambda draft: draft.write_text(text, encoding="utf-8"), private=True)
 
     def _read(self, path: Path) -> None:
         try:

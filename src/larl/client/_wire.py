@@ -22,7 +22,7 @@ class Refused(Exception):
     def __init__(
         self, status: int, detail: str, field: str | None = None, value: Any = None, accepted: str | None = None
     ) -> None:  # fmt: skip
-        given = "" if field is None or value is None else f" ({field} = {value!r})"
+        given = "" if field is None or value is None or field in detail else f" ({field} = {value!r})"
         super().__init__(f"{status}: {detail}{given}")
         self.status, self.detail, self.field, self.value, self.accepted = status, detail, field, value, accepted
 
@@ -59,8 +59,11 @@ class Wire:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidValue("Client", "url", url, "the address of a service, such as http://127.0.0.1:8080")
-        if token is not None and not (token.isascii() and token.isprintable()):
-            raise InvalidValue("Client", "token", "…", "a token as `larl token create` shows it")
+        if token is not None:
+            token = token.strip()  # a file or a shell's variable often ends with a newline
+            if not token or not (token.isascii() and token.isprintable()):
+                shown = "…" if token else token
+                raise InvalidValue("Client", "token", shown, "a token as `larl token create` prints it, or None")
         self.url, self._host, self._port = url.rstrip("/"), parts.hostname, parts.port
         self._prefix, self._secure = parts.path.rstrip("/"), parts.scheme == "https"
         self._timeout = number(above=0.0)("Client", "timeout", timeout)
@@ -144,9 +147,9 @@ def _encoded(body: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's as one of Python's."""
-    if hasattr(value, "item"):
-        return value.item()
+    """A number or array of numpy as one of Python's numbers, or a list of them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 

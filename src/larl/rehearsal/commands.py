@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from larl._check import InvalidValue
-
 if TYPE_CHECKING:
+    from larl.client import Refused
     from larl.rehearsal.report import Report
 
 
@@ -43,19 +42,27 @@ def rehearse(
     from larl.rehearsal.run import rehearse
 
     wanted = read_plan(plan, study, units=units, steps=steps, seed=seed, clients=clients)
-    with output_folder(out), Client(url, token) as client:
+    with Client(url, token) as client, output_folder(out):
         try:
             report = rehearse(wanted, client, guarded=token is not None, progress=True)
         except Refused as error:
-            raise InvalidValue(
-                url, error.field or "request", error.value, f"{error.detail} ({error.status})"
-            ) from error
+            print(f"error: {url}: {_reason(error)}", file=sys.stderr)
+            raise typer.Exit(2) from error
     written = report.write(out)
     _show(report)
     print("\nwritten: " + ", ".join(str(path) for path in written))
     if report.differences:
         print(f"error: {report.verdict} The first: {report.differences[0]}", file=sys.stderr)
         raise typer.Exit(3)
+
+
+def _reason(error: "Refused") -> str:
+    """Why a service refuses a rehearsal, and what to do."""
+    if error.status == 401:
+        none = error.detail.startswith("a token is required")
+        said = "a token is required" if none else "the token is not accepted"
+        return f"{said}; accepted: an admin's token of this service, by --token or LARL_TOKEN"
+    return error.detail
 
 
 def _show(report: "Report") -> None:

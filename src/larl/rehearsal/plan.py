@@ -19,12 +19,13 @@ from larl._check import (
     whole,
 )
 from larl.policies import from_dict
+from larl.service.asked import NAME, NAME_WORDS
 from larl.service.terms import Terms
 from larl.study import Places, read_toml, read_world
 from larl.world import World
 
 KEYS = ("study", "world", "traffic", "units", "steps", "seed", "clients")
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+STUDY_NAME = re.compile(NAME)
 share = number(0.0, 1.0)
 
 
@@ -104,8 +105,8 @@ def _table(owner: str, name: str, value: object) -> None:
 
 
 def _name(owner: str, name: str, value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidValue(owner, name, value, "a name of up to 64 of a-z, 0-9, _ and -")
+    if not isinstance(value, str) or not STUDY_NAME.fullmatch(value):
+        raise InvalidValue(owner, name, value, NAME_WORDS)
     return value
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
 from larl._check import InvalidValue, one_of
-from larl.service.asked import NAME
+from larl.service.asked import NAME, NAME_WORDS
 from larl.service.clock import now, stamp
 from larl.service.database import Database, sessions, tokens
 
@@ -43,6 +43,13 @@ class Holder(NamedTuple):
 ANYBODY = Holder("anybody", "*", "admin")  # where no tokens are asked for
 
 
+def check_token(study: str, role: str) -> None:
+    """Raise InvalidValue if no token can be made for this study and role."""
+    one_of(*ROLES)("token", "role", role)
+    if study != "*" and not STUDY.fullmatch(study):
+        raise InvalidValue("token", "study", study, f"{NAME_WORDS}; or * for all studies")
+
+
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -57,9 +64,7 @@ class Access:
 
     def create(self, study: str, role: str) -> str:
         """A new token; this is the only time that it is seen."""
-        one_of(*ROLES)("token", "role", role)
-        if study != "*" and not STUDY.fullmatch(study):
-            raise InvalidValue("token", "study", study, "a study's name, or * for all studies")
+        check_token(study, role)
         name, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
         with self._database.writing() as connection:
             values = {"id": name, "hash": _hash(secret), "study": study, "role": role, "made": now()}

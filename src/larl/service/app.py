@@ -20,8 +20,9 @@ from larl.service.direct import Direct
 from larl.service.door import Rate, Service, Settings, refusal
 from larl.service.gate import Gate, failure
 from larl.service.journal import Journal
+from larl.service.messages import of_validation
 from larl.service.overview import Overviews
-from larl.service.problems import TITLES, Problem, invalid
+from larl.service.problems import TITLES, Problem
 from larl.service.views import Views
 from larl.service.writer import Writer
 
@@ -48,10 +49,10 @@ def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
     async def life(_: FastAPI) -> AsyncIterator[None]:
         alerts = Alerts(settings.alert_url, settings.alert_command)
         here.writer = Writer(Desk(book, seconds=settings.seconds, room=settings.memory, alert=alerts.send))
+        for close in (alerts.close, here.overviews.close, database.checkpoint, here.writer.close):
+            here.resources.callback(close)  # the last is closed first
         yield
-        here.writer.close()
-        here.overviews.close()
-        alerts.close()
+        here.resources.close()
 
     app = _App(here, title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
     app.state.service = here
@@ -71,30 +72,21 @@ async def _failed(request: Request, _: Any) -> Response:
     return refusal(failure(request.scope))
 
 
-async def _not_valid(_: Request, error: Any) -> Response:
+async def _not_valid(request: Request, error: Any) -> Response:
     """The first thing that is wrong with a request."""
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        detail = f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}"
-        return refusal(Problem(400, detail, field="body"))
-    place = [str(part) for part in first["loc"]]
-    accepted = {"missing": "there: it is required", "extra_forbidden": "absent: there is no such field"}
-    return refusal(invalid(".".join(place[1:]) or place[0], first["input"], _said(first, accepted)))
+    endpoint = request.scope["endpoint"]
+    return refusal(of_validation(error.errors()[0], request.headers.get("content-type"), endpoint))
 
 
-def _said(error: Any, accepted: dict[str, str]) -> str:
-    message = (
-        str(error["msg"])
-        .replace("Input should be ", "")
-        .replace("Input should ", "such as to ")
-        .replace("Value error, ", "")
-    )
-    return accepted.get(error["type"], message)
-
-
-async def _not_found(_: Request, error: Any) -> Response:
+async def _not_found(request: Request, error: Any) -> Response:
+    """An address that there is not, or a method that it does not have."""
     status = error.status_code if error.status_code in TITLES else 400
-    return refusal(Problem(status, str(error.detail)), error.headers)
+    known = "; /openapi.json describes the interface"
+    details = {
+        404: f"there is no such address: {request.url.path}{known}",
+        405: f"method {request.method} is not accepted at {request.url.path}{known}",
+    }
+    return refusal(Problem(status, details.get(status, str(error.detail))), error.headers)
 
 
 HANDLERS: dict[type[Exception], Any] = {

@@ -17,7 +17,7 @@ def in_utc(text: str) -> str:
             return stamp(time)
     except (ValueError, OverflowError):
         pass
-    raise ValueError("a time with its distance from UTC, such as 2026-11-16T08:30:00+01:00")
+    raise ValueError("a time with its offset from UTC, such as 2026-11-16T08:30:00+01:00")
 
 
 def in_json(spec: dict[str, Any]) -> dict[str, Any]:
@@ -25,19 +25,30 @@ def in_json(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(spec, allow_nan=False)
     except ValueError:
-        raise ValueError("numbers that are finite") from None
+        raise ValueError("a spec whose numbers are finite") from None
     return spec
 
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+NAME_WORDS = "1 to 64 characters of a–z, 0–9, - and _, the first a letter or digit"
+WORD = r"[A-Za-z0-9_.:-]{1,128}"
+NO_CONTROL = r"^[^\x00-\x1f\x7f]+$"
+NO_CONTROL_BUT_LINES = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 DECISION = rf"{NAME}\.[0-9]{{1,18}}-[0-9]{{1,18}}-[0-9a-f]{{16}}"
-Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]+$")]
+PATTERNS = {  # what a pattern accepts
+    f"^{NAME}$": NAME_WORDS,
+    f"^{WORD}$": "1 to 128 characters of A–Z, a–z, 0–9, _ . : and -",
+    f"^{DECISION}$": "the id of a decision, as the service returned it",
+    NO_CONTROL: "text without control characters",
+    NO_CONTROL_BUT_LINES: "text without control characters other than tabs and line breaks",
+}
+Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_CONTROL)]
 Name = Annotated[str, Field(pattern=f"^{NAME}$", examples=["sleep"])]
-Unit = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$", description="A pseudonym.", examples=["unit-17"])]
+Unit = Annotated[str, Field(pattern=f"^{WORD}$", description="A pseudonym.", examples=["unit-17"])]
 Key = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z0-9_.:-]{1,128}$", examples=["unit-17-2026-11-16-morning"],
+        pattern=f"^{WORD}$", examples=["unit-17-2026-11-16-morning"],
         description="By which a request is known again: the same key and payload get the same answer.",
     ),
 ]  # fmt: skip
@@ -49,7 +60,7 @@ Spec = Annotated[
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
 Chance = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(in_utc)]
-Words = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Words = Annotated[str, Field(max_length=500, pattern=NO_CONTROL_BUT_LINES)]
 
 
 class Asked(BaseModel):

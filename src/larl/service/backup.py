@@ -46,9 +46,9 @@ def backup(database: Database, out: Path, step: Step = lambda: None) -> Counts:
             counts = _counts(connection)
             _write(path, _lines(connection, counts, step))
         if verify(path) != counts:
-            raise StorageError(f"{out}: what was written is not what is stored; nothing was kept")
+            raise StorageError(out, "the file differs from the storage; it was not kept")
 
-    write_whole(out, write)
+    write_whole(out, write, private=True)
     return counts
 
 
@@ -161,7 +161,7 @@ def restore(path: Path, url: str, counts: Counts | None = None, step: Step = lam
             with _opened(path) as lines:
                 next(lines)
                 if any(line != stored for line, stored in zip_longest(lines, _stored(connection))):
-                    raise StorageError("what would be stored is not what the backup holds; nothing was kept")
+                    raise StorageError(database.shown, "its rows differ from the backup; nothing was kept")
     finally:
         database.close()
     return counts
@@ -173,8 +173,8 @@ def _refuse_full(database: Database, connection: sql.Connection) -> None:
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(APPENDING)))
     there = [table.name for table in (*ORDER, snapshots) if connection.execute(sql.select(table).limit(1)).first()]
     if there:
-        shown = database.url.render_as_string()
-        raise InvalidValue("restore", "storage", shown, f"an empty one: there is something in its {there[0]}")
+        accepted = f"an empty storage; this one has rows in its table {there[0]}"
+        raise InvalidValue("restore", "storage", database.shown, accepted)
 
 
 def _fill(connection: sql.Connection, lines: Iterator[bytes], counts: Counts, step: Step) -> None:

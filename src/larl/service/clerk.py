@@ -127,7 +127,7 @@ class Clerk:
             return self._decided(turn, command, study, seat, found, "unavailable", at)
         try:
             mind = self._studies.mind(turn, study, seat)
-            found = self._watch.policy(lambda: _sound(mind.decide(seat.unit, available, context)))
+            found = self._watch.policy(lambda: _validated(mind.decide(seat.unit, available, context)))
             self._studies.worked(study, seat.unit)
         except Resting:
             return self._fall_back(turn, command, study, seat, at)
@@ -156,10 +156,11 @@ class Clerk:
 
     def ingest(self, turn: Turn, command: Command, at: str) -> Row:
         study, words = self._studies.open(command.study), command.words
-        study.terms.check([words["arm"]], words.get("context"))
+        self._check_known(study, words["arm"])
+        study.terms.check(None, words.get("context"))
         odds = words.get("probabilities") or {}
         if odds and (set(odds) != set(study.terms.arms) or abs(sum(odds.values()) - 1.0) > 1e-6):
-            raise invalid("probabilities", odds, "one for every arm, which add up to 1; or none, if they are not known")
+            raise invalid("probabilities", odds, "one for every arm, with sum 1; or null, if they are not known")
         seat = self._seat(turn, study, command.unit, at)
         self._default(turn, study, seat, at)
         found = answers.hosted(study.terms, seat.number, seat.steps, words)
@@ -190,8 +191,8 @@ class Clerk:
     def reward(self, turn: Turn, command: Command, at: str) -> Row:
         study, seat, t = self._about(turn, command)
         words = command.words
-        if words["arm"] is not None and words["arm"] not in study.terms.arms:
-            raise invalid("arm", words["arm"], f"one of {', '.join(study.terms.arms)}")
+        if words["arm"] is not None:
+            self._check_known(study, words["arm"])
         if t not in seat.pending and words["arm"] is None and words["value"] is not None:
             self._check_arm(turn, study, words["decision"])
         answer = answers.rewarded(words, self._learn(turn, study, seat, words, at), at)
@@ -201,6 +202,11 @@ class Clerk:
         )  # fmt: skip
         seat.read(row)
         return row
+
+    def _check_known(self, study: Study, arm: str) -> None:
+        """Refuse an arm that the study does not have."""
+        if arm not in study.terms.arms:
+            raise invalid("arm", arm, f"one of {', '.join(study.terms.arms)}")
 
     def _check_arm(self, turn: Turn, study: Study, decision: str) -> None:
         """A reward is of an arm. It is refused here, and not by the mind, which may not be there to refuse it."""
@@ -261,11 +267,14 @@ class Clerk:
         self._troubles.note(turn, study.terms.study, "red", "policy", unit, happened, done, at)
 
 
-def _sound(found: Decision) -> Decision:
-    """A decision whose numbers are some."""
-    odds = found.probabilities.values()
+def _validated(found: Decision) -> Decision:
+    """A decision whose numbers can be recorded; raises ArithmeticError for what a policy must not return."""
+    chances = found.probabilities.values()
     if not math.isfinite((found.expected or 0.0) + (found.width or 0.0)):
-        raise ArithmeticError("what the policy expects of its arm is not a number")
-    if not (min(odds) >= 0.0 and max(odds) <= 1.0 + 1e-9 and math.isclose(sum(odds), 1.0, abs_tol=1e-6)):
-        raise ArithmeticError("the probabilities of the arms are none")
+        raise ArithmeticError(f"the policy's prediction is not finite: {found.expected} with width {found.width}")
+    in_range = all(0.0 <= chance <= 1.0 + 1e-9 for chance in chances)
+    if not in_range or not math.isclose(sum(chances), 1.0, abs_tol=1e-6):
+        raise ArithmeticError(f"the policy's probabilities must be in [0, 1] and sum to 1: {found.probabilities}")
+    if found.arm is not None and found.probabilities[found.arm] <= 0.0:
+        raise ArithmeticError(f"the policy chose arm {found.arm}, to which it gives probability 0")
     return found

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -135,8 +136,7 @@ def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write
         with Progress(max(whole(database), 1), shown=True) as progress:
             counts = backup(database, out, progress.worked)
     except Mismatch as error:
-        shown = database.url.render_as_string()
-        raise StorageError(f"{shown}: there is nothing whole to be kept: {error}") from error
+        raise StorageError(database.shown, f"the journal is not complete: {error}") from error
     finally:
         database.close()
     print(f"written and read back: {out}, {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")
@@ -164,10 +164,12 @@ def create(
 ) -> None:
     """Make a token. It is shown once; only a hash of it is kept."""
     installed()
-    from larl.service.access import Access
+    from larl.service.access import Access, check_token
     from larl.service.database import Database
 
-    print(Access(Database(storage, create=True)).create(study, role))
+    check_token(study, role)  # before a storage is made
+    with closing(Database(storage, create=True)) as database:
+        print(Access(database).create(study, role))
 
 
 def show(storage: Storage = "sqlite:///study.db") -> None:
@@ -176,7 +178,9 @@ def show(storage: Storage = "sqlite:///study.db") -> None:
     from larl.service.access import Access
     from larl.service.database import Database
 
-    for each in Access(Database(storage)).list():
+    with closing(Database(storage)) as database:
+        found = Access(database).list()
+    for each in found:
         ended = f"revoked {each['revoked']}" if each["revoked"] else "in force"
         print(f"{each['id']}  {each['role']:8}  {each['study']:20}  made {each['made']}  {ended}")
 
@@ -189,4 +193,5 @@ def revoke(
     from larl.service.access import Access
     from larl.service.database import Database
 
-    Access(Database(storage)).revoke(name)
+    with closing(Database(storage)) as database:
+        Access(database).revoke(name)

@@ -5,16 +5,19 @@ append-only, which the database itself sees to.
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from larl import __version__
 from larl._check import InvalidValue
 
+LOG = logging.getLogger("larl.service")
 SCHEMA = 1
 BUSY = 5  # seconds to wait for a lock
 POSTGRES = "postgresql+psycopg"
@@ -92,7 +95,11 @@ APPEND_ONLY = {
 
 
 class StorageError(OSError):
-    """The storage cannot be used: which, and why."""
+    """A storage that cannot be used, and the reason. Clients of the service are told the reason only."""
+
+    def __init__(self, storage: object, reason: str) -> None:
+        super().__init__(f"{storage}: {reason}")
+        self.reason = reason
 
 
 STORAGE_FAILED = (StorageError, DBAPIError)  # what is raised within a transaction
@@ -102,12 +109,15 @@ class Database:
     """An open storage. `write`: this process means to append; SQLite lets one do so."""
 
     def __init__(self, url: str, *, write: bool = False, create: bool = False) -> None:
-        self.url = _checked(url)
+        self.url = checked_url(url)
         self.lite = self.url.get_backend_name() == "sqlite"
         self.path = Path(self.url.database or "").resolve() if self.lite else None
+        self.shown = self.url.render_as_string()  # without the password
         self._lock = _hold(self.path) if write and self.path else None
-        if self.path and not create and not self.path.exists():
-            raise StorageError(f"{self.path}: there is no such storage; `larl serve` makes one")
+        if self.path and create:
+            _create_private(self.path)
+        if self.path and not self.path.exists():
+            raise StorageError(self.path, "there is no such storage; `larl serve` creates one")
         waits = {"timeout": BUSY} if self.lite else {"connect_timeout": BUSY, "options": f"-c lock_timeout={BUSY}s"}
         self.engine = sql.create_engine(self.url, connect_args=waits, pool_pre_ping=not self.lite, hide_parameters=True)
         if self.lite:
@@ -123,13 +133,14 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sql.Connection]:
         """A transaction that only reads."""
-        with explained(), self.engine.connect().execution_options(reads=True) as connection, connection.begin():
+        opened = self.engine.connect
+        with explained(self.shown), opened().execution_options(reads=True) as connection, connection.begin():
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         """A transaction that may write; what it wrote is on the disk when it ends."""
-        with explained(), self.engine.begin() as connection:
+        with explained(self.shown), self.engine.begin() as connection:
             yield connection
 
     @property
@@ -140,9 +151,7 @@ class Database:
     def _found(self, connection: sql.Connection, create: bool) -> None:
         if not sql.inspect(connection).has_table("about"):
             if not create:
-                raise StorageError(
-                    f"{self.url.render_as_string()}: this is no storage of larl's; `larl serve` makes one"
-                )
+                raise StorageError(self.shown, "this is not a storage of larl; `larl serve` creates one")
             if not self.lite:
                 connection.execute(sql.text("SELECT pg_advisory_xact_lock(0)"))
             metadata.create_all(connection)
@@ -152,7 +161,20 @@ class Database:
                 connection.execute(about.insert().values(schema=SCHEMA))
         found = connection.scalar(sql.select(about.c.schema))
         if found != SCHEMA:
-            raise StorageError(f"{self.url.render_as_string()}: it has schema {found}; this larl reads {SCHEMA}")
+            raise StorageError(self.shown, f"it has schema {found}; larl {__version__} reads schema {SCHEMA}")
+
+    def checkpoint(self) -> None:
+        """Move everything from SQLite's write-ahead log into the database file, so that a copy of it is complete."""
+        if not self.lite:
+            return
+        try:
+            with explained(self.shown), contextlib.closing(self.engine.raw_connection()) as connection:
+                busy, _, _ = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except StorageError as error:  # nothing is lost: what is in the log stays there
+            LOG.warning("the write-ahead log was not emptied: %s", error)
+            return
+        if busy:
+            LOG.warning("another process reads %s: copy its -wal file with it, or use `larl backup`", self.path)
 
     def close(self) -> None:
         """Let go of the storage."""
@@ -164,20 +186,28 @@ class Database:
 
 
 @contextlib.contextmanager
-def explained() -> Iterator[None]:
-    """What a database says when it cannot, as a StorageError of one line."""
+def explained(storage: str) -> Iterator[None]:
+    """Raise an error of the database as a StorageError of one line, which names the storage."""
     try:
         yield
     except DBAPIError as error:
-        raise StorageError(str(error.orig).strip().splitlines()[0]) from error
+        raise StorageError(storage, str(error.orig).strip().splitlines()[0]) from error
 
 
-def _checked(url: str) -> sql.URL:
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner can read; SQLite gives its -wal and -shm files the same mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def checked_url(url: str) -> sql.URL:
+    """The address of a storage; raises InvalidValue, without a password, if it is not one."""
     try:
         found = sql.make_url(url)
-        found.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise InvalidValue("storage", "url", url, ACCEPTED) from error
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is not a number
+        shown = url if "@" not in url else f"…@{url.rpartition('@')[2]}"
+        raise InvalidValue("storage", "url", shown, ACCEPTED) from error
     if found.drivername not in ("sqlite", POSTGRES) or not found.database or found.database == ":memory:":
         raise InvalidValue("storage", "url", found.render_as_string(), ACCEPTED)
     return found
@@ -206,10 +236,8 @@ def _hold(path: Path) -> int:
     except OSError as error:
         holder = os.pread(handle, 32, 0).decode() or "another"
         os.close(handle)
-        raise StorageError(
-            f"{path}: process {holder} serves this storage, and SQLite has room for one; stop that one first, "
-            "or use PostgreSQL for several"
-        ) from error
+        reason = f"process {holder} serves this storage, and SQLite lets one; stop that one, or use PostgreSQL"
+        raise StorageError(path, reason) from error
     os.ftruncate(handle, 0)
     os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle

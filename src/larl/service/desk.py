@@ -11,9 +11,10 @@ from typing import Any
 from larl._check import InvalidValue
 from larl.service.clerk import Clerk, Command
 from larl.service.clock import now, seconds_between
+from larl.service.conflicts import clash, repeats
 from larl.service.database import STORAGE_FAILED, journal
-from larl.service.journal import Journal, Lock, Turn, text
-from larl.service.problems import Problem, invalid, of_value
+from larl.service.journal import Journal, Lock, Turn
+from larl.service.problems import Problem, of_value
 from larl.service.studies import Studies
 from larl.service.troubles import Troubles
 from larl.service.watch import TookTooLong, Watch
@@ -115,9 +116,9 @@ class Desk:
             found = turn.find(command.study, command.row, command.key)
             if found is None:
                 return self._clerk.do(turn, command, self._time(turn, command.study), stuck).answer.encode()
-            if found.request == text(command.words):
+            if repeats(command, found):
                 return found.answer.encode()
-            reply: Reply = invalid("key", command.key, "a new one: this one belongs to a request with another payload")
+            reply: Reply = clash(command, found)
         except Problem as problem:
             reply = problem
         except InvalidValue as error:
@@ -126,7 +127,7 @@ class Desk:
             raise
         except Exception:
             LOG.exception("a command of kind %s failed", command.kind)
-            reply = Problem(500, "the service failed to do this; nothing was changed")
+            reply = Problem(500, "internal error; nothing was changed; see the service's log")
             self._studies.forget(command.study, command.unit)
         self._take_back(turn)
         return reply

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from larl._check import InvalidValue
 from larl.service import asked
-from larl.service.access import ANYBODY, Access, Holder
+from larl.service.access import ANYBODY, ROLES, Access, Holder
 from larl.service.clerk import Command
 from larl.service.database import StorageError
 from larl.service.desk import ROOM, SECONDS
@@ -24,6 +24,13 @@ from larl.service.views import Views
 from larl.service.writer import Writer
 
 LARGEST = 64 * 1024  # bytes of a body
+PERMISSIONS = {
+    "see": "see",
+    "read": "read",
+    "write": "write to",
+    "resolve": "resolve issues of",
+    "manage": "create or change",
+}
 COOKIE = "larl_session"
 LOGINS = 5.0  # a second, from one address
 NAMES = 10_000  # whose rate is known; a bucket is full again after two seconds
@@ -57,8 +64,8 @@ class Rate:
         before, amount = self.left.get(name, (now, 2.0 * self.rate))
         amount = min(amount + self.rate * (now - before), 2.0 * self.rate)
         if amount < 1.0:
-            detail = f"{self.whose} may make {self.rate:g} requests a second"
-            raise Problem(429, detail, accepted="a request a little later")
+            detail = f"too many requests: {self.whose} may make {self.rate:g} a second; try again in a second"
+            raise Problem(429, detail, accepted=f"{self.rate:g} requests a second")
         if len(self.left) > NAMES:
             self.left = {one: (when, some) for one, (when, some) in self.left.items() if now - when < 2.0}
         self.left[name] = now, amount - 1.0
@@ -76,6 +83,7 @@ class Service:
     rate: Rate
     logins: Rate = field(default_factory=lambda: Rate(LOGINS, whose="an address that logs in"))
     writer: Writer | None = None  # while it runs
+    resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # to be closed at the end, once
 
     async def prepare(self, terms: Callable[[], Terms]) -> None:
         """Let a policy be compiled while others are served; what is wrong with it is said when its turn comes."""
@@ -96,10 +104,11 @@ class Service:
         holder = await self.access.holder(token.strip()) if kind.lower() == "bearer" else None
         if holder is None and not kind and COOKIE in request.cookies:
             if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
-                raise Problem(403, "a session may change something only from the page itself")
+                raise Problem(403, "a request by a session that changes something needs the header X-Larl-Page")
             holder = await self.access.visitor(request.cookies[COOKIE])
         if holder is None:
-            raise Problem(401, "send a token of this service: Authorization: Bearer larl_…")
+            said = "this token is unknown or revoked" if kind else "a token is required"
+            raise Problem(401, f"{said}; accepted: the header Authorization: Bearer larl_…")
         self.rate.take(holder.id)
         return holder
 
@@ -116,9 +125,16 @@ async def who(request: Request) -> Holder:
 
 
 def need(holder: Holder, what: str, study: str) -> None:
-    """Refuse who may not."""
+    """Raise 403 unless the token has the permission `what` for the study."""
     if not holder.may(what, study):
-        raise Problem(403, f"this token may not {what} there", field="role", value=holder.role)
+        roles = " or ".join(role for role, permitted in ROLES.items() if what in permitted)
+        accepted = f"a token with role {roles} for study {study}"
+        detail = f"this token cannot {PERMISSIONS[what]} study {study}: it has role {holder.role} for {_scope(holder)}"
+        raise Problem(403, f"{detail}; accepted: {accepted}", field="role", value=holder.role, accepted=accepted)
+
+
+def _scope(holder: Holder) -> str:
+    return "all studies" if holder.study == "*" else f"study {holder.study}"
 
 
 def refusal(error: Problem | InvalidValue | StorageError, headers: Mapping[str, str] | None = None) -> Response:
@@ -126,7 +142,7 @@ def refusal(error: Problem | InvalidValue | StorageError, headers: Mapping[str, 
     if isinstance(error, InvalidValue):
         error = of_value(error)
     elif isinstance(error, StorageError):
-        error = Problem(503, f"the storage cannot be used: {error}")
+        error = Problem(503, f"the storage cannot be used: {error.reason}")
     more = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
     given = dict(headers or {}) | more.get(error.status, {})
     return Response(error.body(), error.status, given, "application/problem+json")
@@ -135,7 +151,7 @@ def refusal(error: Problem | InvalidValue | StorageError, headers: Mapping[str, 
 def refusals(*more: int) -> dict[int | str, dict[str, Any]]:
     """How requests are refused, for the description of the interface."""
     schema = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Wrong"}}}
-    usual = (400, 401, 403, 413, 422, 429, 500, 503)
+    usual = (400, 401, 403, 413, 415, 422, 429, 500, 503)
     return {code: {"description": TITLES[code], "content": schema} for code in sorted({*usual, *more})}
 
 

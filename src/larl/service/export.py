@@ -80,9 +80,9 @@ def export(table: Table, kind: str, out: Path, fill: float | None = None) -> dic
         "csv": lambda: as_csv(table), "vw": lambda: as_vw(table, left), "lifejacket": lambda: as_lifejacket(table, fill)
     }  # fmt: skip
     if kind == "parquet":
-        write_whole(out, lambda path: as_parquet(table, path))
+        write_whole(out, lambda path: as_parquet(table, path), private=True)
     else:
-        write_whole(out, lambda path: _write(path, lines[kind]()))
+        write_whole(out, lambda path: _write(path, lines[kind]()), private=True)
     return left
 
 

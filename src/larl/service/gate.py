@@ -90,7 +90,9 @@ class Gate:
             more = message.get("more_body", False)
             if sum(map(len, parts)) > self.largest:
                 accepted = f"{self.largest} bytes or fewer"
-                await _refuse(Problem(413, f"a body may have {accepted}", field="body", accepted=accepted), send)
+                await _refuse(
+                    Problem(413, f"the body is too large; accepted: {accepted}", field="body", accepted=accepted), send
+                )
                 return
         body: list[Any] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
 
@@ -101,8 +103,8 @@ class Gate:
 
 
 def failure(scope: Any) -> Problem:
-    """The service failed at a request."""
-    return Problem(500, f"the service failed; its log knows of {scope['larl.request']}")
+    """An error of the service itself."""
+    return Problem(500, f"internal error; see the service's log for request {scope['larl.request']}")
 
 
 async def _refuse(problem: Problem, send: Any) -> None:

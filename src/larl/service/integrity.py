@@ -27,7 +27,7 @@ def whole(database: Database) -> int:
         if database.lite:
             found = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
             if found != "ok":
-                raise StorageError(f"{database.path}: the file is damaged: {str(found).splitlines()[0]}")
+                raise StorageError(database.path, f"the file is damaged: {str(found).splitlines()[0]}")
         rows, first, last = connection.execute(
             sql.select(sql.func.count(), sql.func.min(journal.c.seq), sql.func.max(journal.c.seq))
         ).one()

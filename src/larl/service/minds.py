@@ -89,7 +89,7 @@ class Mind:
         return found._replace(id=f"{self._prefix}{found.id}")
 
     def _check(self, unit: str) -> None:
-        """Refuse to decide with what is not a number any more: arms that cannot be compared would be chosen from."""
+        """Raise ArithmeticError if the State is not finite: arms that cannot be compared must not be chosen from."""
         if not self.terms.pooled:
             state = self.held.state
         elif unit in self.held.units:
@@ -98,7 +98,7 @@ class Mind:
             return
         for array in self.terms.numbers(state):
             if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():  # a square may be too large
-                raise ArithmeticError("something that the policy has learnt is not a number")
+                raise ArithmeticError("the policy's State is not finite")
 
     def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Somebody else has chosen."""

@@ -1,5 +1,6 @@
 """Minds to be looked at: made from the journal, beside those that decide."""
 
+import math
 import threading
 from collections import OrderedDict
 from functools import partial
@@ -44,6 +45,8 @@ class Onlooker:
             try:
                 seq, mind = self._follow(study, unit, number, *self._held.pop(place, (0, None)))
                 found: Weights | None = self._watch.call(mind.evidence)
+                if found is not None and not all(map(math.isfinite, found.values())):
+                    return None
             except StorageError:
                 raise
             except Exception:  # whatever a policy raises: who decides has told of it already

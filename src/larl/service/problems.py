@@ -8,19 +8,20 @@ from larl._check import InvalidValue
 
 TITLES = {
     400: "The request cannot be read",
-    401: "A token is needed",
-    403: "This token may not do that",
-    404: "There is no such thing",
-    405: "This address does not take that method",
-    409: "It is too late for that",
+    401: "A token is required",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
     413: "The body is too large",
-    415: "The body is not JSON",
+    415: "Unsupported content type",
     422: "A value is not accepted",
     429: "Too many requests",
-    500: "An error of the service itself",
-    503: "The service cannot store anything now",
+    500: "Internal error",
+    503: "The storage is not available",
 }
-LONGEST = 200
+LONGEST = 200  # characters of a value
+SECRET = ("token",)  # fields whose value is not repeated
 
 
 class Problem(Exception):
@@ -38,7 +39,15 @@ class Problem(Exception):
 
 def invalid(field: str, value: Any, accepted: str) -> Problem:
     """A field whose value is not accepted."""
-    return Problem(422, f"{field} is not accepted: it must be {accepted}", field=field, value=value, accepted=accepted)
+    if field in SECRET:
+        return Problem(422, f"{field} is not accepted; accepted: {accepted}", field=field, accepted=accepted)
+    detail = f"{field} = {_cut(_written(value))} is not accepted; accepted: {accepted}"
+    return Problem(422, detail, field=field, value=value, accepted=accepted)
+
+
+def conflict(detail: str, field: str, value: Any, accepted: str | None = None) -> Problem:
+    """A request that does not fit what was asked before."""
+    return Problem(409, detail, field=field, value=value, accepted=accepted)
 
 
 def of_value(error: InvalidValue) -> Problem:
@@ -47,13 +56,24 @@ def of_value(error: InvalidValue) -> Problem:
 
 
 def missing(what: str, name: str) -> Problem:
-    """Something that there is not."""
-    return Problem(404, f"there is no such {what}", field=what, value=name)
+    """A study, unit, decision or issue that does not exist."""
+    return Problem(404, f"there is no such {what}: {_cut(name)}", field=what, value=name)
 
 
 def _shown(value: Any) -> Any:
     """A value as JSON has it, cut short if it is long."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    text = value if isinstance(value, str) else repr(value)
+    return _cut(value if isinstance(value, str) else _written(value))
+
+
+def _written(value: Any) -> str:
+    """A value as JSON has it, or as Python has it if JSON cannot."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

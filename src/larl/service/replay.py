@@ -27,6 +27,7 @@ from larl.service.journal import Journal, Row, text
 from larl.service.minds import Mind
 from larl.service.seats import Seat, Study
 from larl.service.studies import LEARNT_FROM
+from larl.service.table import studies_of
 from larl.service.terms import Terms
 
 COLUMNS = ("unit", "ref", "number", "answer")
@@ -69,7 +70,7 @@ class Replay:
         with self._book.database.reading() as connection:
             found = connection.scalar(sql.select(sql.func.count()).select_from(journal).where(*self._where()))
         if self._only and not found:
-            raise InvalidValue("replay", "study", self._only, "a study of this storage")
+            raise InvalidValue("replay", "study", self._only, studies_of(self._book))
         return found or 1
 
     def _where(self) -> list[Any]:

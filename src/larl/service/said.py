@@ -1,8 +1,57 @@
 """What the service answers, as types."""
 
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+
+class DecisionSource(StrEnum):
+    """What made a decision."""
+
+    POLICY = "policy"
+    FALLBACK = "fallback"
+    HOST = "host"
+    UNAVAILABLE = "unavailable"
+
+
+class RewardStatus(StrEnum):
+    """What was done with a reward."""
+
+    LEARNT = "learnt"
+    MISSING = "missing"
+    REPAIRED = "repaired"
+    CORRECTED = "corrected"
+    REPEATED = "repeated"
+    LATE = "late"
+    STORED = "stored"
+
+
+class DecisionStatus(StrEnum):
+    """What is known of the reward of a decision."""
+
+    PENDING = "pending"
+    OBSERVED = "observed"
+    CORRECTED = "corrected"
+    MISSING = "missing"
+    DEFAULTED = "defaulted"
+    LATE = "late"
+    UNAVAILABLE = "unavailable"
+
+
+class IssueSeverity(StrEnum):
+    """How bad an issue is."""
+
+    RED = "red"
+    YELLOW = "yellow"
+    GREEN = "green"
+
+
+class ServiceStatus(StrEnum):
+    """Whether the service works."""
+
+    OK = "ok"
+    FAILING = "failing"
 
 
 class Said(BaseModel):
@@ -75,7 +124,7 @@ class DecisionMade(Said):
     width: float | None
     explored: bool
     fallback: bool
-    source: Literal["policy", "fallback", "host", "unavailable"]
+    source: DecisionSource
     policy_version: int
     larl: str
     at: str
@@ -87,7 +136,7 @@ class RewardTaken(Said):
     decision: str
     value: float | None
     arm: str | None
-    taken: Literal["learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"]
+    taken: RewardStatus
     at: str
 
 
@@ -111,7 +160,7 @@ class Issue(Said):
     """Something that went wrong."""
 
     issue: int
-    severity: Literal["red", "yellow", "green"]
+    severity: IssueSeverity
     code: str
     unit: str | None
     happened: str
@@ -125,7 +174,7 @@ class DecisionState(DecisionMade):
     """A decision, and what is known of it now."""
 
     reason: str | None
-    state: Literal["pending", "observed", "corrected", "missing", "defaulted", "late", "unavailable"]
+    state: DecisionStatus
     reward: float | None
     played: str | None
     delivered: bool | None
@@ -142,7 +191,7 @@ class Reward(RewardTaken):
 class Health(Said):
     """How the service is."""
 
-    status: Literal["ok", "failing"]
+    status: ServiceStatus
     larl: str
 
 

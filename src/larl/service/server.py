@@ -3,16 +3,23 @@
 import gc
 import ipaddress
 import logging
+import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
 from larl._check import InvalidValue
 from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database, journal
+from larl.service.database import Database, checked_url, journal
 from larl.service.door import Settings
 from larl.service.gate import REQUESTS
 from larl.service.journal import TERMS, Journal
@@ -21,31 +28,89 @@ from larl.service.seats import Study
 
 BACKLOG = 2048  # connections that may wait
 GRACE = 10  # seconds that open requests have when the service is asked to stop
+TOKEN_FIRST = "a loopback address until there is a token: `larl token create` creates one"
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(BaseException):
+    """The process was asked to stop, by SIGTERM or Ctrl-C."""
 
 
 def serve(storage: str, host: str, port: int, settings: Settings) -> None:
-    """Serve a storage until asked to stop."""
+    """Serve a storage until asked to stop; then finish open requests, close the storage and return."""
     local = _loopback(host)
     if not settings.auth and not local:
         raise InvalidValue("serve", "host", host, "127.0.0.1, ::1 or localhost where no tokens are asked for")
+    url = checked_url(storage)
+    if not local and url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        raise InvalidValue("serve", "host", host, TOKEN_FIRST)
+    if settings.alert_url is not None and urlsplit(settings.alert_url).scheme not in ("http", "https"):
+        raise InvalidValue("serve", "alert-url", settings.alert_url, "an address that begins with http:// or https://")
+    with _until_stopped():
+        _serve(storage, host, port, settings, local)
+    with suppress(OSError):  # nobody reads it
+        shown = url.render_as_string()
+        print(f"stopped; all acknowledged requests are stored in {shown}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the block by raising Stopped once, which goes no further; later ones are ignored.
+
+    Uvicorn handles both signals while it runs, and raises them again when it is done: then they arrive here.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where signals cannot be handled
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped
+
+    before = {each: signal.signal(each, stop) for each in STOPPING}
+    try:
+        with suppress(Stopped):
+            yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) -> None:
     database = Database(storage, write=True, create=True)
     try:
         if not local and not Access(database).any():
-            raise InvalidValue("serve", "host", host, "a loopback address until there is a token: larl token create")
+            raise InvalidValue("serve", "host", host, TOKEN_FIRST)
+        _warn_if_public(database.path)
         with _bound(host, port) as listening:
             prepare(Journal(database))
             _keep_what_there_is()
             listening.listen(BACKLOG)  # whoever reads the address may connect at once
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-            print(f"serving {database.url.render_as_string()} at {address} (page and /v1; Ctrl-C stops)", flush=True)
+            print(f"serving {database.shown} at {address} (page and /v1; Ctrl-C stops)", flush=True)
             _log_to_stderr()
+            app = make_app(database, settings)
             config = uvicorn.Config(
-                make_app(database, settings), access_log=False, log_level="warning", server_header=False,
-                timeout_graceful_shutdown=GRACE, backlog=BACKLOG,
-            )  # fmt: skip
-            uvicorn.Server(config).run(sockets=[listening])
+                app,
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=GRACE,
+                backlog=BACKLOG,
+            )
+            try:
+                uvicorn.Server(config).run(sockets=[listening])
+            finally:
+                app.state.service.resources.close()  # after a second Ctrl-C, uvicorn has not closed them
     finally:
         database.close()
+
+
+def _warn_if_public(path: Path | None) -> None:
+    """Say that other users of the machine can read an SQLite storage; larl creates one that they cannot."""
+    if path is not None and path.stat().st_mode & 0o007:
+        print(f"warning: all users of this machine can read {path}: chmod 600 {path}", file=sys.stderr, flush=True)
 
 
 def _log_to_stderr() -> None:

@@ -15,7 +15,7 @@ NO_TOKEN: dict[str, Any] = {"security": []}  # is asked for in a header
 FromPage = Annotated[str | None, Header(alias="X-Larl-Page", description="Only the page can send it.")]
 
 
-@router.get("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
+@router.get("", response_model=models.Visitor, openapi_extra=NO_TOKEN, operation_id="get_session")
 async def visitor(request: Request) -> Any:
     """Who is logged in, if anybody is."""
     try:
@@ -26,7 +26,7 @@ async def visitor(request: Request) -> Any:
         return _shown(None)
 
 
-@router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN)
+@router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN, operation_id="log_in")
 async def enter(
     body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
 ) -> Any:  # fmt: skip
@@ -35,9 +35,9 @@ async def enter(
     here.logins.take(request.client.host if request.client else "")
     holder = await here.access.holder(body.token.strip())
     if holder is None:
-        raise Problem(401, "no such token is in force here", field="token")
+        raise Problem(401, "this token is unknown or revoked", field="token")
     if not holder.may("read", holder.study):
-        raise Problem(403, "this token may not read; take one of an analyst or an admin", field="token")
+        raise Problem(403, "this token cannot read; accepted: a token with role analyst or admin", field="token")
     if COOKIE in request.cookies:
         await run_in_threadpool(here.access.leave, request.cookies[COOKIE])
     response.set_cookie(
@@ -47,7 +47,7 @@ async def enter(
     return _shown(holder)
 
 
-@router.delete("", status_code=204, openapi_extra=NO_TOKEN)
+@router.delete("", status_code=204, openapi_extra=NO_TOKEN, operation_id="log_out")
 def leave(here: Here, request: Request, response: Response, x_larl_page: FromPage = None) -> None:
     """Log out."""
     _from_page(x_larl_page)
@@ -59,7 +59,8 @@ def leave(here: Here, request: Request, response: Response, x_larl_page: FromPag
 def _from_page(header: str | None) -> None:
     """Other sites cannot send this header: nobody is logged in or out by them."""
     if header is None:
-        raise Problem(403, "a session begins and ends at the page itself", field="X-Larl-Page", accepted="any value")
+        detail = "the header X-Larl-Page is missing; accepted: any value (the page sends it, other sites cannot)"
+        raise Problem(403, detail, field="X-Larl-Page", accepted="any value")
 
 
 def _shown(holder: Holder | None) -> dict[str, str | None]:

@@ -36,7 +36,7 @@ class Table:
         for row in book.select(journal.c.study == study, journal.c.kind.in_(TERMS)):
             known.read(row)
         if not known.versions:
-            raise InvalidValue("export", "study", study, "a study of this storage")
+            raise InvalidValue("export", "study", study, studies_of(book))
         self.terms: Terms = known.terms
         self.columns: dict[str, type] = PLAIN | {
             **{f"p_{arm}": float for arm in self.terms.arms}, **{f"context_{i}": float for i in range(self.terms.width)}
@@ -74,6 +74,12 @@ class Table:
             **{f"p_{arm}": odds.get(arm) for arm in self.terms.arms},
             **{f"context_{i}": value for i, value in enumerate(context)},
         }  # fmt: skip
+
+
+def studies_of(book: Journal) -> str:
+    """The names of a storage's studies, for a message."""
+    names = [row.study for row in book.select(journal.c.kind == "study")]
+    return f"one of {', '.join(names)}" if names else "a study; this storage has none"
 
 
 def line_of(values: list[Any]) -> str:

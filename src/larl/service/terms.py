@@ -42,12 +42,12 @@ class Terms:
         arms = tuple(values["arms"])
         given = values.get("fallback")
         if given is not None and (set(given) != set(arms) or abs(sum(given.values()) - 1.0) > 1e-9):
-            raise InvalidValue("study", "fallback", given, "a probability for every arm, which add up to 1")
+            raise InvalidValue("study", "fallback", given, "a probability for every arm, with sum 1")
         chances = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
         seed = values.get("seed")
         known = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
         terms = cls(arms=arms, fallback=chances, seed=secrets.randbits(62) if seed is None else seed, **known)
-        terms.mind(0)
+        terms.check_policy()
         return terms
 
     @classmethod
@@ -64,10 +64,20 @@ class Terms:
         terms = replace(self, policy=policy, version=self.version + 1, floor=self.floor if floor is None else floor)
         if terms.width != self.width:
             raise InvalidValue(
-                "policy", "context", terms.width, f"{self.width}, as before: past contexts are learnt from"
+                "policy", "context", terms.width, f"{self.width}, as before: the policy learns from past contexts"
             )
-        terms.mind(0)
+        terms.check_policy()
         return terms
+
+    def check_policy(self) -> None:
+        """Refuse a policy that cannot decide on these terms, by making its first mind."""
+        try:
+            self.mind(0)
+        except InvalidValue as error:
+            if error.name != "world":
+                raise
+            accepted = "a policy that learns from rewards alone; this one must know the world, as in a simulation"
+            raise InvalidValue("study", "policy", self.policy["policy"], accepted) from error
 
     @property
     def pooled(self) -> bool:
@@ -116,7 +126,7 @@ class Terms:
             if arm not in self.arms:
                 raise InvalidValue("decision", "available", arm, f"some of {', '.join(self.arms)}")
         if len(context or ()) != self.width:
-            accepted = f"{self.width} numbers" if self.width else "none: the policy of this study reads no context"
+            accepted = f"{self.width} numbers" if self.width else "no context: the policy of this study reads none"
             raise InvalidValue("decision", "context", context, accepted)
 
     def decision_id(self, number: int, t: int) -> str:

@@ -33,7 +33,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
         if self._queue.qsize() > ROOM:
-            raise Problem(503, "too much is waiting to be stored; try again, with the same key")
+            raise Problem(503, "too many requests are waiting to be stored; try again, with the same key")
         self._queue.put((command, loop, future))
         reply = await future
         if isinstance(reply, Problem):
@@ -96,9 +96,9 @@ def _refusal(error: Exception) -> Problem:
     if isinstance(error, StorageError):
         LOG.error("nothing could be stored: %s", error)
         detail = (
-            f"nothing could be stored ({error}); try again, with the same key. A decision that cannot wait: "
+            f"nothing could be stored ({error.reason}); try again, with the same key. A decision that cannot wait: "
             "choose an arm by the study's fallback probabilities, and ingest it later"
         )
         return Problem(503, detail)
     LOG.error("a turn failed", exc_info=error)
-    return Problem(500, "the service failed to do this; nothing was changed")
+    return Problem(500, "internal error; nothing was changed; see the service's log")

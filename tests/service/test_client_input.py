@@ -1,0 +1,67 @@
+"""What a client is given: policies, addresses, tokens and contexts, as users have them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+import larl
+from larl.client import Client
+from larl.service.access import Access
+from larl.service.database import Database
+from tests.service.running import running
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running(tmp_path_factory.mktemp("served"), "--no-auth") as address, Client(address, retries=1) as found:
+        yield found
+
+
+def test_a_policy_is_given_as_itself_or_as_its_spec(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    made = client.make_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
+    assert made.policy == larl.UCB(alpha=0.5).to_dict()
+    assert client.make_study(name, ["a", "b"], policy=larl.UCB(alpha=0.5).to_dict(), seed=1) == made
+    client.change_policy(name, larl.UCB(alpha=2.0), replaces=1, reason="wider")
+    client.change_policy(name, MappingProxyType({"policy": "UCB", "alpha": 3.0}), replaces=2, reason="wider still")
+    assert [each["alpha"] for each in client.study(name).versions] == [0.5, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("policy", ["UCB", larl.UCB, None, 5])
+def test_what_is_not_a_policy_is_refused_before_it_is_sent(policy: Any) -> None:
+    nowhere = Client("http://127.0.0.1:9", retries=0)
+    with pytest.raises(larl.InvalidValue, match=r"policy = .* accepted: a policy such as larl\.LARL\(s=5\)"):
+        nowhere.make_study("s", ["a", "b"], policy)
+    with pytest.raises(larl.InvalidValue, match=r"policy = .* accepted: a policy such as larl\.LARL\(s=5\)"):
+        nowhere.change_policy("s", policy, 1, "")
+
+
+def test_a_context_may_be_an_array(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    client.make_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
+    assert client.decide(name, "u", context=np.array([0.5, 1.0])).t == 0
+
+
+def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:
+    """As one that was read from a file, or printed by a command."""
+    database = Database(f"sqlite:///{tmp_path / 'study.db'}", create=True)
+    token = Access(database).create("*", "admin")
+    database.close()
+    with running(tmp_path) as address, Client(address, f"{token}\n") as client:
+        assert client.studies() == []
+
+
+def test_bad_addresses_and_tokens_are_refused_at_once() -> None:
+    for url in ("127.0.0.1:80", "ftp://there", "http://"):
+        with pytest.raises(larl.InvalidValue, match="url"):
+            Client(url)
+    with pytest.raises(larl.InvalidValue, match="token") as refused:
+        Client("http://127.0.0.1", "sec\nret")
+    assert "ret" not in str(refused.value).replace("create", "")
+    with pytest.raises(larl.InvalidValue, match="token = ''"):
+        Client("http://127.0.0.1", "\n")

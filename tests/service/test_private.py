@@ -1,0 +1,90 @@
+"""Files with data of people or tokens can be read by their owner only."""
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.testing
+
+from larl.cli import app
+from larl.client import Client
+from larl.client._pending import Pending
+from larl.service.database import Database
+from tests.service.host import Host
+from tests.service.running import LARL
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """As on most machines: what is created without a thought, everybody can read."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def run(*words: str | Path) -> str:
+    done = typer.testing.CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_storage_and_its_files_beside_it(tmp_path: Path) -> None:
+    host = Host(f"sqlite:///{tmp_path / 'study.db'}")
+    host.make()
+    names = {"study.db", "study.db-shm", "study.db-wal", "study.db.lock"}
+    assert modes(tmp_path) == dict.fromkeys(names, "0o600")
+    host.close()
+
+
+def test_a_storage_made_by_the_first_token(tmp_path: Path) -> None:
+    run("token", "create", "--storage", f"sqlite:///{tmp_path / 'new' / 'study.db'}")
+    assert modes(tmp_path / "new") == {"study.db": "0o600"}
+
+
+def test_backups_exports_and_what_is_restored(tmp_path: Path) -> None:
+    host = Host(f"sqlite:///{tmp_path / 'study.db'}")
+    host.make()
+    host.reward(host.decide("u", "1")["id"], "1", 0.5)
+    host.close()
+    out = tmp_path / "out"
+    run("backup", f"sqlite:///{tmp_path / 'study.db'}", "--out", out / "study.gz")
+    run("restore", out / "study.gz", "--storage", f"sqlite:///{out / 'restored.db'}")
+    for kind in ("csv", "parquet", "vw", "lifejacket"):
+        words = ("--study", "sleep", "--format", kind, "--out", out / kind)
+        run("export", f"sqlite:///{tmp_path / 'study.db'}", *words)
+    (out / "restored.db.lock").unlink()
+    names = {"study.gz", "restored.db", "csv", "parquet", "vw", "lifejacket"}
+    assert modes(out) == dict.fromkeys(names, "0o600")
+
+
+def test_decisions_that_a_client_keeps(tmp_path: Path) -> None:
+    file = tmp_path / "pending.json"
+    Pending(file).learn("sleep", {"a": 0.5, "b": 0.5})
+    assert modes(tmp_path) == {"pending.json": "0o600"}
+    file.chmod(0o644)  # as an older version left it
+    Client("http://127.0.0.1:9", pending=file, retries=0).fallback("sleep", "u")
+    assert modes(tmp_path) == {"pending.json": "0o600"}
+    assert len(json.loads(file.read_text())["held"]) == 1
+
+
+def test_a_storage_that_everybody_can_read_is_left_so_with_a_warning(tmp_path: Path) -> None:
+    """Its owner may have meant it; and it may be an older version's."""
+    file = tmp_path / "study.db"
+    Database(f"sqlite:///{file}", create=True).close()
+    file.chmod(0o644)
+    command = [*LARL, "serve", "--storage", f"sqlite:///{file}", "--port", "0", "--host", "127.0.0.1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    _, log = process.communicate(timeout=60.0)
+    assert f"warning: all users of this machine can read {file}: chmod 600 {file}" in log.splitlines()
+    assert modes(tmp_path)["study.db"] == "0o644"
