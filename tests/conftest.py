@@ -3,11 +3,20 @@
 import re
 from typing import Any
 
+import hypothesis
 import pytest
 
 import larl
 from larl import worlds
 from larl.policies import REGISTRY, Policy
+from tests.optional import pytest_runtest_setup, pytest_terminal_summary  # noqa: F401
+
+# Tests are the same in every run and may take any time; `--hypothesis-profile=explore` tries examples that are new.
+hypothesis.settings.register_profile(
+    "explore", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.register_profile("repeat", hypothesis.settings.get_profile("explore"), derandomize=True)
+hypothesis.settings.load_profile("repeat")
 
 SPECS: list[Policy] = [
     larl.LARL(0),
@@ -22,10 +31,13 @@ SPECS: list[Policy] = [
     larl.SharedLARL(),
     larl.SharedLARL(2, window=15, modes=2),
     larl.UCB(),
+    larl.UCB(standardise=True),
     larl.ARUCB(2),
     larl.ARUCB(1, radius="theory"),
     larl.SlidingWindowUCB(12),
+    larl.SlidingWindowUCB(12, standardise=True),
     larl.DiscountedUCB(0.9),
+    larl.DiscountedUCB(0.9, standardise=True),
     larl.Exp3(0.2, (-5.0, 5.0)),
     larl.Rexp3(20.0, (-5.0, 5.0)),
     larl.ThompsonSampling(),

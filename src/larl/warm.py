@@ -18,14 +18,15 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "AR2": ({"alpha": 0.9, "sigma": 1.0},),
     "ARUCB": ({"order": 1},),
     "DiscountedThompson": ({"discount": 0.9},),
-    "DiscountedUCB": ({"discount": 0.9},),
+    "DiscountedUCB": ({"discount": 0.9}, {"discount": 0.9, "standardise": True}),
     "KalmanOracle": ({}, {"filter": "steady"}),
     "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
     "Rexp3": ({"variation": 10.0},),
     "SlidingWindowLinUCB": ({"s": 1, "window": 20},),
     "SlidingWindowThompson": ({"window": 20},),
-    "SlidingWindowUCB": ({"window": 20},),
+    "SlidingWindowUCB": ({"window": 20}, {"window": 20, "standardise": True}),
+    "UCB": ({}, {"standardise": True}),
 }
 
 

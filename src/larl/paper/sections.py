@@ -87,7 +87,7 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
         for world, policy, row in ((w, p, ours.loc[w].loc[p]) for w in main.worlds for p in found["beyond"].policies)
     ]
     rows = [
-        [world, policy, f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", f"{100 * row['wins']:.0f}%"]
+        [world, policy, f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", f"{100 * row['duels won']:.0f}%"]
         for world, policy, row in ((w, p, summary.loc[w].loc[p]) for w in main.worlds for p in main.policies)
     ]
     value = [

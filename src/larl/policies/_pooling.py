@@ -24,7 +24,7 @@ def pooled(policy: Policy, state: Any, pooling: str) -> Any:
     if pooling == "none":
         return state
     able: Collection[type] = PARTIAL if pooling == "partial" else SHARED
-    if type(state) not in able:
+    if not {type(state), type(getattr(state, "inner", state))} <= set(able):
         names = ", ".join(sorted({NAMES[kind] for kind in able}))
         accepted = f"a policy whose units can share what they learn: {names} (LARL where radius = 'alpha')"
         raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")

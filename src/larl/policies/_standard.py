@@ -1,8 +1,10 @@
-"""A policy that is shown standardised rewards: (r − c)/w, c the median and w the spread of the latest rewards.
+"""A policy that is shown standardised rewards: (r − c)/w, c the median and w the scale of the latest rewards.
 
-The spread is the median distance from c, scaled to a normal's standard deviation. Both follow the rewards' offset and
-unit, and a few wild ones do not move them. A reward is taken into them before it is shown. While all are equal, w = 0
-and the policy is shown zeros. What it expects is translated back.
+The scale is the median absolute deviation from c, scaled to a normal's standard deviation. Both follow the rewards'
+offset and unit, and a few outliers do not move them. If more than half of the latest rewards are equal, as binary
+rewards often are, that deviation is 0, and the root mean square deviation from c is the scale instead: it is positive
+whenever two of the rewards differ. A reward is included before it is shown. While all are equal, w = 0 and the policy
+is shown zeros. What it expects is translated back.
 """
 
 import math
@@ -12,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline
+from larl._words import Bits
 from larl.policies._contract import act, odds, outlook, present, skip, tie, update
 from larl.policies._odds import Floats, Open
 
 LATEST = 101
 NORMAL = 1.4826022185056018  # a normal's sd over its median distance from the median
+NEGLIGIBLE = 1e-6  # a median deviation below this share of the root mean square counts as 0
 
 
 class StandardState(NamedTuple):
@@ -55,7 +59,10 @@ def take_in(state: StandardState, reward: float) -> None:
 
 @inline
 def _measure(state: StandardState, used: int) -> None:
-    """c, the middle of the ordered; w, from the `used // 2 + 1` nearest to it, found from the middle outwards."""
+    """c, the middle of the ordered; w, from the `used // 2 + 1` nearest to it, found from the middle outwards.
+
+    If that is negligible, w is the root mean square distance.
+    """
     ordered = state.ordered
     centre = 0.5 * (ordered[(used - 1) // 2] + ordered[used // 2])
     low, high, distance = (used - 1) // 2, (used - 1) // 2 + 1, 0.0
@@ -67,11 +74,17 @@ def _measure(state: StandardState, used: int) -> None:
             low -= 1
         else:
             high += 1
-    state.standard[0], state.standard[1] = centre, NORMAL * distance
+    largest, squares = max(centre - ordered[0], ordered[used - 1] - centre), 0.0
+    for i in range(used):
+        share = (ordered[i] - centre) / largest if largest > 0.0 else 0.0
+        squares += share * share
+    width, root_mean_square = NORMAL * distance, largest * math.sqrt(squares / used)
+    state.standard[0] = centre
+    state.standard[1] = width if width > NEGLIGIBLE * root_mean_square else root_mean_square
 
 
-def standard_act(state: StandardState, word: np.uint64) -> int:
-    return act(state.inner, word)
+def standard_act(state: StandardState, bits: Bits) -> int:
+    return act(state.inner, bits)
 
 
 def standard_update(state: StandardState, arm: int, reward: float) -> None:
@@ -98,6 +111,13 @@ def standard_present(state: StandardState, context: Floats) -> None:
 
 
 tie(
-    StandardState, standard_act, standard_update, "LARL", ("ring", "ordered", "seen", "standard"), skip=standard_skip,
-    outlook=standard_outlook, odds=standard_odds, present=standard_present,
-)  # fmt: skip
+    StandardState,
+    standard_act,
+    standard_update,
+    "a policy with standardise = True",
+    ("ring", "ordered", "seen", "standard"),
+    skip=standard_skip,
+    outlook=standard_outlook,
+    odds=standard_odds,
+    present=standard_present,
+)

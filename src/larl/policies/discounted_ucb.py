@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number
+from larl._check import boolean, checked, number, required
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
+from larl.policies._standard import standard_init
 
 
 class DiscountedUCBState(NamedTuple):
@@ -20,7 +22,7 @@ class DiscountedUCBState(NamedTuple):
     xi: float
 
 
-def act(state: DiscountedUCBState, word: np.uint64) -> int:
+def act(state: DiscountedUCBState, bits: Bits) -> int:
     plays = 0.0
     for arm in range(state.plays.size):
         if state.plays[arm] == 0.0:
@@ -56,11 +58,16 @@ def outlook(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
 @register(DiscountedUCBState, act, update, skip=skip, outlook=outlook)
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
-    """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`."""
+    """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`.
 
-    discount: float = checked(number(above=0.0, high=1.0))
+    `standardise` centres and scales the rewards as they come: `scale` is then in units of their running scale.
+    """
+
+    discount: float = required(number(above=0.0, high=1.0))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
+    standardise: bool = checked(boolean(), False)
 
-    def init(self, arms: int, **_: Any) -> DiscountedUCBState:
-        return DiscountedUCBState(np.zeros(arms), np.zeros(arms), self.discount, self.scale, self.xi)
+    def init(self, arms: int, **_: Any) -> Any:
+        state = DiscountedUCBState(np.zeros(arms), np.zeros(arms), self.discount, self.scale, self.xi)
+        return standard_init(state) if self.standardise else state

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from larl._check import checked, number, whole
+from larl._check import boolean, checked, number, required, whole
+from larl._words import Bits
 from larl.policies._contract import Policy, register
+from larl.policies._standard import standard_init
 from larl.policies._window import Window, slide, window_init
 
 
@@ -17,7 +17,7 @@ class SlidingWindowUCBState(NamedTuple):
     xi: float
 
 
-def act(state: SlidingWindowUCBState, word: np.uint64) -> int:
+def act(state: SlidingWindowUCBState, bits: Bits) -> int:
     window = state.window
     horizon = math.log(max(min(window.time[0], window.arm.size), 1))
     best, choice = -math.inf, 0
@@ -51,12 +51,15 @@ def outlook(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
 class SlidingWindowUCB(Policy):
     """Mean over the last `window` steps + B√(ξ log(min(t, window))/N), B = `scale` of the rewards, ξ = `xi`.
 
-    An arm not played within the window is played at once.
+    An arm not played within the window is played at once. `standardise` centres and scales the rewards as they come:
+    `scale` is then in units of their running scale.
     """
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
+    standardise: bool = checked(boolean(), False)
 
-    def init(self, arms: int, **_: Any) -> SlidingWindowUCBState:
-        return SlidingWindowUCBState(window_init(self.window, arms), self.scale, self.xi)
+    def init(self, arms: int, **_: Any) -> Any:
+        state = SlidingWindowUCBState(window_init(self.window, arms), self.scale, self.xi)
+        return standard_init(state) if self.standardise else state

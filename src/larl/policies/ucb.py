@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number
+from larl._check import boolean, checked, number
+from larl._words import Bits
 from larl.policies._contract import Policy, register
+from larl.policies._standard import standard_init
 
 
 class UCBState(NamedTuple):
@@ -17,7 +19,7 @@ class UCBState(NamedTuple):
     alpha: float
 
 
-def act(state: UCBState, word: np.uint64) -> int:
+def act(state: UCBState, bits: Bits) -> int:
     best, choice = -math.inf, 0
     for arm in range(state.weight.size):
         bound = state.total[arm] / state.weight[arm] + state.alpha / math.sqrt(state.weight[arm])
@@ -38,10 +40,16 @@ def outlook(state: UCBState, arm: int) -> tuple[float, float]:
 @register(UCBState, act, update, ("weight", "total"), outlook=outlook)
 @dataclass(frozen=True)
 class UCB(Policy):
-    """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`."""
+    """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`.
+
+    `alpha` is in units of the reward, and the penalty draws means towards 0. `standardise` centres and scales the
+    rewards as they come, so that neither their offset nor their unit matters.
+    """
 
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
+    standardise: bool = checked(boolean(), False)
 
-    def init(self, arms: int, **_: Any) -> UCBState:
-        return UCBState(np.full(arms, self.ridge), np.zeros(arms), self.alpha)
+    def init(self, arms: int, **_: Any) -> Any:
+        state = UCBState(np.full(arms, self.ridge), np.zeros(arms), self.alpha)
+        return standard_init(state) if self.standardise else state
