@@ -55,6 +55,21 @@ def test_fallbacks_go_on_and_replays_agree(sqlite: str, how: str) -> None:
             assert host.check() == 11
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_a_service_that_stops_and_starts_with_such_a_policy_falls_back(sqlite: str, how: str) -> None:
+    """A snapshot of it is kept at the end, and read at the next start."""
+    with awkward.known():
+        with hosts(sqlite) as [host]:
+            host.make(policy={"policy": "Awkward", "wrong": HOW[how]}, fallback=CHANCES)
+            for i in range(2):
+                host.reward(host.decide("u", str(i))["id"], str(i), 1.0)
+        with hosts(sqlite) as [host]:
+            made = host.decide("u", "2")
+            assert (made["source"], made["probabilities"]) == ("fallback", CHANCES)
+            assert [issue["code"] for issue in host.issues()] == ["policy"]
+            assert host.check() == 3
+
+
 @pytest.mark.parametrize("how", ["the State has a NaN", "a probability is NaN"])
 def test_over_http_answers_stay_json(tmp_path, how: str) -> None:  # type: ignore[no-untyped-def]
     """No NaN leaves the service: decisions, lists, the page's overviews and exports can all be read."""
