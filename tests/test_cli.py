@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,93 @@ def test_a_grid_a_store_and_a_heat_map(study, tmp_path):
     assert len(again.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("axes", ["s", "s,ridge", "s,s", "s,alpha,ridge"])
+def test_one_hyper_parameter_is_drawn_as_a_line_and_a_reference_can_be_chosen(study, tmp_path):
+    study.write_text(STUDY.replace("s = 1", "grid = {s = [0, 1]}"))
+    done = run("compare", study, "--out", tmp_path / "out", "--heatmap", "s", "--reference", "UCB")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "heatmap.png").exists()
+    assert "minus UCB" in done.stdout
+    assert "LARL: the best of 2 candidates" in done.stdout
+    assert "minus UCB" in (tmp_path / "out" / "summary.csv").read_text()
+    refused = run("compare", study, "--out", tmp_path / "other", "--reference", "UBC")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "reference = 'UBC'" in refused.stderr
+    assert not (tmp_path / "other").exists()
+
+
+GREEDY = """
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+import numpy as np
+from larl.policies import Policy, register
+
+class GreedyState(NamedTuple):
+    total: Any
+
+def act(state, word):
+    return np.argmax(state.total)
+
+def update(state, arm, reward):
+    state.total[arm] += reward
+
+@register(GreedyState, act, update)
+@dataclass(frozen=True)
+class Greedy(Policy):
+    start: float = 0.0
+
+    def init(self, arms: int, **_: Any) -> GreedyState:
+        return GreedyState(np.full(arms, self.start))
+"""
+
+
+@pytest.mark.parametrize("where", ["beside the file", "working directory", "cluster"])
+def test_own_policies_are_named_by_module_and_class(study, tmp_path, where):
+    name = f"greedy_{where.split()[0]}"
+    folder = tmp_path / "elsewhere" if where == "working directory" else tmp_path
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(GREEDY)
+    study.write_text(STUDY.replace('policy = "UCB"', f'policy = "{name}:Greedy"\nstart = 1.0'))
+    words = ["compare", study, "--out", tmp_path / "out", *(["--cluster", "local:1"] if where == "cluster" else [])]
+    done = subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=300, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert '"policy": "Greedy", "start": 1.0' in larl.load(tmp_path / "out" / "result.nc").data.attrs["policies"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("nowhere:Greedy", "'nowhere' cannot (ModuleNotFoundError: No module named 'nowhere')"),
+        ("greedy_wrong:Gredy", "'greedy_wrong' has Greedy"),
+        ("greedy_wrong:np", "'greedy_wrong' has Greedy"),
+        ("greedy_broken:Greedy", "'greedy_broken' cannot (ZeroDivisionError: "),
+    ],
+)
+def test_own_policies_that_are_not_there_are_one_line(study, tmp_path, policy, words):
+    (tmp_path / "greedy_wrong.py").write_text(GREEDY)
+    (tmp_path / "greedy_broken.py").write_text("1 / 0")
+    study.write_text(STUDY.replace('policy = "UCB"', f'policy = "{policy}"'))
+    done = run("compare", study, "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"policy = '{policy}'" in done.stderr
+    assert words in done.stderr
+
+
+def test_examples_are_installed_listed_and_written(tmp_path):
+    listed = run("examples")
+    assert [text.split()[0] for text in listed.stdout.splitlines()] == ["rehearsal", "study"]
+    for name in ("rehearsal", "study"):
+        text = files("larl.examples").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        done = run("examples", name, "--to", tmp_path / "new")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "new" / f"{name}.toml").read_text(encoding="utf-8") == text
+    again = run("examples", "study", "--to", tmp_path / "new")
+    assert (again.returncode, "does not exist yet" in again.stderr) == (2, True)
+    unknown = run("examples", "sudy")
+    assert (unknown.returncode, "rehearsal or study" in unknown.stderr) == (2, True)
+    assert "larl examples study" in " ".join(run("compare", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("axes", ["ridge", "s,ridge", "s,s", "s,alpha,ridge"])
 def test_an_impossible_heat_map_is_refused_before_anything_runs(study, tmp_path, axes):
     study.write_text(STUDY.replace("s = 1", "grid = {s = [0, 1], alpha = [0.5, 1.0]}"))
     done = run("compare", study, "--out", tmp_path / "out", "--heatmap", axes)

@@ -47,7 +47,34 @@ def test_summary_against_numpy_and_scipy(result):
     low, high = stats.norm.interval(0.95, total.mean(1), stats.sem(total, axis=1))
     assert np.allclose(table[["low", "high"]].T, [low, high])
     assert np.isclose(table.loc["LARL", "beats UCB"], np.mean(total[0] < total[1]))
-    assert np.isclose(table.loc["LARL", "wins"], np.mean([np.mean(total[0] < total[i]) for i in (1, 2)]))
+    assert np.isclose(table.loc["LARL", "duels won"], np.mean([np.mean(total[0] < total[i]) for i in (1, 2)]))
+
+
+@pytest.mark.parametrize(("keep", "units"), [("all", None), ("summary", None), ("summary", 3)])
+@pytest.mark.parametrize("reference", [None, "UCB"])
+def test_differences_are_paired_by_trial(keep, units, reference):
+    places = {"three": THREE_ARMS, "two": worlds.paper(1)}
+    result = larl.compare(POLICIES, places, horizon=30, trials=40, seed=1, keep=keep, units=units)
+    name = reference or "LARL"
+    table = result.summary(reference=reference)
+    for place in places:
+        total = result.total().sel(world=place)
+        for policy in POLICIES:
+            away = (total.sel(policy=policy) - total.sel(policy=name)).values
+            row = table.loc[place].loc[policy]
+            assert row[f"minus {name}"] == pytest.approx(away.mean(), abs=1e-12)
+            half = row[f"minus {name}, high"] - row[f"minus {name}"]
+            assert half == pytest.approx(stats.norm.ppf(0.975) * stats.sem(away), abs=1e-12)
+    # An interval that ignored the pairing would have the variances of both policies in it.
+    away, alone = result.differences(reference=reference), result.total().std("trial", ddof=1) / np.sqrt(40)
+    unpaired = np.hypot(alone.sel(policy="same"), alone.sel(policy=name)).sel(world="two")
+    assert float(away["se"].sel(world="two", policy="same")) < 0.95 * float(unpaired)
+
+
+def test_differences_of_one_trial_have_no_interval():
+    one = larl.compare(POLICIES, THREE_ARMS, horizon=5, trials=1).summary()
+    assert one["minus LARL, low"].isna().all()
+    assert one.loc["LARL", "minus LARL"] == 0.0
 
 
 def test_win_rates_have_wilson_intervals(result):
@@ -126,6 +153,8 @@ def test_summary_says_what_was_not_kept():
         _ = brief.regret
     with pytest.raises(larl.InvalidValue, match="skip = 3"):
         brief.total(skip=3)
+    with pytest.raises(larl.InvalidValue, match=r"reference = 'UBC'.*'it'"):
+        brief.summary(reference="UBC")
 
 
 def test_joined_results():

@@ -6,7 +6,7 @@ import pytest
 import larl
 from larl import plots, worlds
 from larl.study import Candidate, Study
-from larl.testbed import check_axes, heat, latex, leading, percentile_error, units
+from larl.testbed import check_axes, heat, latex, leading, line, percentile_error, shown_note, units
 
 GRID = {(s, alpha): f"LARL s={s} alpha={alpha}" for s in (0, 1) for alpha in (0.5, 1.0)}
 STUDY = Study(
@@ -73,16 +73,18 @@ def test_one_unit_has_no_error():
 def test_latex_is_a_table_with_every_candidate(result):
     text = latex(units(result))
     lines = text.splitlines()
-    assert lines[0] == r"\begin{tabular}{lrrrrrr}"
+    assert lines[0] == r"\begin{tabular}{lrrrrrrrr}"
     assert lines[-1] == r"\end{tabular}"
     assert [line for line in lines if "rule" in line and "cmid" not in line] == [
         r"\toprule", r"\midrule", r"\midrule", r"\bottomrule",
     ]  # fmt: skip
     assert r"\textit{slow\_drift \& co}" in text
-    rows = [line for line in lines if line.endswith(r"\\") and line.count("&") == 6 and "mean" not in line]
+    rows = [line for line in lines if line.endswith(r"\\") and line.count("&") == 8 and "mean" not in line]
     assert len(rows) == 10
     row = units(result).query("world == 'k = 5' and policy == 'UCB' and measure == 'regret'").iloc[0]
-    assert f"UCB & {row['mean']:.1f} ({row['mean_se']:.1f}) & {row['p25']:.1f}" in text
+    away = f"{row['difference']:.1f} ({row['difference_se']:.1f})".replace("-", "$-$")
+    assert f"UCB & {row['mean']:.1f} ({row['mean_se']:.1f}) & {away} & {row['p25']:.1f}" in text
+    assert r"mean & $-$ LARL s=0 alpha=0.5 & 25\,\%" in text
 
 
 def test_heat_is_the_mean_at_each_point(result):
@@ -123,9 +125,9 @@ def test_figures_show_the_best_of_a_grid_and_all_others(result):
     assert leading(plain) is plain
 
 
-@pytest.mark.parametrize("text", ["s", "s,ridge", "s,s", "", "s,alpha,s"])
+@pytest.mark.parametrize("text", ["ridge", "s,ridge", "s,s", "", "s,alpha,s"])
 def test_axes_that_are_none_are_refused(text):
-    with pytest.raises(larl.InvalidValue, match="two of one grid"):
+    with pytest.raises(larl.InvalidValue, match="one or two of one grid"):
         check_axes(text, STUDY.candidates)
     with pytest.raises(larl.InvalidValue, match="no grid"):
         check_axes("s,alpha", {})
@@ -133,3 +135,43 @@ def test_axes_that_are_none_are_refused(text):
 
 def test_axes_may_have_spaces():
     assert check_axes("s, alpha", STUDY.candidates) == ("s", "alpha")
+    assert check_axes(" s ", STUDY.candidates) == ("s",)
+
+
+@pytest.mark.parametrize("reference", [None, "UCB"])
+def test_units_have_paired_differences(result, reference):
+    table = units(result, reference).set_index(["world", "policy", "measure"])
+    for measure, values in (("regret", result.regret), ("reward", result.reward)):
+        sample = values.sel(world="k = 5").sum("time")
+        away = (sample.sel(policy=GRID[1, 1.0]) - sample.sel(policy=reference or GRID[0, 0.5])).values
+        row = table.loc[("k = 5", GRID[1, 1.0], measure)]
+        assert row["difference"] == pytest.approx(away.mean(), rel=1e-12)
+        assert row["difference_se"] == pytest.approx(away.std(ddof=1) / np.sqrt(60), rel=1e-12)
+        assert row["reference"] == (reference or GRID[0, 0.5])
+
+
+def test_a_line_is_the_mean_over_further_hyper_parameters_with_its_interval(result):
+    lines = line(result, "s")
+    assert list(lines) == [("LARL", "slow_drift & co"), ("LARL", "k = 5")]
+    table = lines["LARL", "k = 5"]
+    assert table.index.tolist() == [0, 1]
+    total = result.total().sel(world="k = 5")
+    sample = (total.sel(policy=GRID[1, 0.5]) + total.sel(policy=GRID[1, 1.0])).values / 2
+    assert table.loc[1, "mean"] == pytest.approx(sample.mean(), rel=1e-12)
+    half = 1.959963984540054 * sample.std(ddof=1) / np.sqrt(60)
+    assert table.loc[1, "high"] - table.loc[1, "mean"] == pytest.approx(half, rel=1e-9)
+    figure = plots.plot_line(lines)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["s", "s"]
+    assert figure.axes[1].lines[0].get_ydata() == pytest.approx(table["mean"].to_numpy())
+    assert len(figure.axes[1].collections) == 1  # the bars of the intervals
+
+
+def test_figures_say_which_candidates_they_show(result):
+    some = [name for name in leading(result).policies if name != "UCB"]
+    note = shown_note(result)
+    assert note.startswith("LARL: the best of 4 candidates" if len(some) == 1 else f"LARL: {len(some)} of 4")
+    assert "chosen on these same trials" in note
+    for figure in (leading(result).plot_regret(note=note), leading(result).plot_wins(note=note)):
+        assert "chosen on these same trials" in figure._supxlabel.get_text().replace("\n", " ")
+    plain = larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=2)
+    assert shown_note(plain) == ""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def plot_closed(rows: Sequence[str], policies: Sequence[str], found: Sequence[Sequence[tuple[float, float]]]) -> Figure:
     """Shares closed in percent, a row for each world, a mark for each policy, bars of two standard errors."""
     names = [wrapped(name) for name in policies]
-    columns = max(1, int(7.5 / inches(longest(names) + 6, 8)))
-    tall = 1.0 + max(0.36, 0.1 * len(names)) * len(rows) + 0.16 * (line_count(names) // columns)
+    columns = max(1, int(7.5 / inches(longest(names) + 9, 8)))
+    tall = 1.4 + max(0.36, 0.1 * len(names)) * len(rows) + 0.16 * -(-line_count(names) // columns)
     figure = new_figure(8.0, tall)
     axis = figure.subplots()
     for place, policy in enumerate(names):
@@ -42,7 +42,7 @@ def plot_shares(rows: Sequence[str], columns: Sequence[str], shares: Any) -> Fig
     """A table of regret as a share of random's, coloured: blue is less, red is more; empty where there is none."""
     down, across = [wrapped(row) for row in rows], [wrapped(column) for column in columns]
     wide = 0.5 + inches(longest(down), 8) + max(0.78 * len(columns), 1.8)
-    tall = 0.5 + 0.65 * inches(longest(across), 8) + max(0.36 * len(rows), 0.16 * line_count(down))
+    tall = 0.7 + 0.65 * inches(longest(across), 8) + max(0.36 * len(rows), 0.16 * line_count(down), 0.8)
     figure = new_figure(wide + 0.2 * inches(longest(across), 8), tall)
     axis = figure.subplots()
     axis.imshow(shares, cmap=colormaps["RdBu_r"], vmin=0.0, vmax=1.5, aspect="auto")

@@ -61,6 +61,8 @@ def compare(
     threads = optional(whole(1))("compare", "threads", threads) or default_threads()
     block = optional(whole(1))("compare", "block", block)
     units, pooling = check_cohort("compare", units, pooling)
+    if source is not None and not callable(source):
+        raise InvalidValue("compare", "source", source, "a function of blocks and a Progress, as larl.scale.Scale is")
     check_built(policies, worlds, horizon, pooling, threads)
     size, rows = block or quick_size(horizon * (units or 1), trials, threads), (trials, units) if units else (trials,)
     blocks = cut(worlds, policies, horizon, trials, seed, keep, size, units, pooling)

@@ -46,6 +46,11 @@ class BlocksFailed(RuntimeError):
 def _reason(error: Exception) -> str:
     if type(error).__name__ == "KilledWorker":
         return "every worker that played it died (out of memory?)"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ModuleNotFoundError):
+            return f"the scheduler or a worker cannot import {cause.name!r}: install it there, or start them beside it"
+        cause = cause.__cause__ or cause.__context__
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 

@@ -39,6 +39,7 @@ from larl._check import (
     a_path,
     check_fields,
     checked,
+    instance,
     known_fields,
     one_of,
     optional,
@@ -96,9 +97,11 @@ class Study:
         """
         threads = optional(whole(1))("Study.run", "threads", threads) or default_threads()
         block = optional(whole(1))("Study.run", "block", block)
-        if cluster or store:
+        cluster = optional(instance(str, "tcp://HOST:PORT or local:N"))("Study.run", "cluster", cluster)
+        store = optional(a_path)("Study.run", "store", store)
+        if cluster or store is not None:
             block = block or task_size(self.horizon * (self.units or 1), self.trials)
-        kept = Store.open(Path(store), self.to_dict() | {"block": block}) if store else None
+        kept = Store.open(Path(store), self.to_dict() | {"block": block}) if store is not None else None
         result = compare(
             self.policies, self.worlds, horizon=self.horizon, trials=self.trials, seed=self.seed, keep=self.keep,
             units=self.units, pooling=self.pooling, threads=threads, block=block, progress=progress,

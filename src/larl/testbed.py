@@ -124,6 +124,8 @@ def shown_note(result: Result) -> str:
 
 def latex(table: pd.DataFrame) -> str:
     r"""The table of `units` in LaTeX, for \usepackage{booktabs}: standard errors in parentheses."""
+    if not isinstance(table, pd.DataFrame) or not {"measure", "policy", "reference"} <= set(table):
+        raise InvalidValue("latex", "table", table, "the table that larl.testbed.units makes")
     measures = [name for name in ("regret", "reward") if name in set(table["measure"])]
     parts = ["mean", *(["difference"] if table["policy"].nunique() > 1 else []), *PERCENTILES]
     columns = [(name, part) for name in measures for part in parts]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-from larl._check import InvalidValue, check_fields, known_fields, required
+from larl._check import InvalidValue, check_fields, known_fields, mapping, required
 from larl._compile import NAMES, fields_nan, generic, implement
 from larl._words import Bits
 from larl.policies._odds import Floats, Open, evenly, surely
@@ -170,7 +170,7 @@ def tie(
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
     """The spec that `Policy.to_dict` wrote (fields left out take their defaults). `owner` names it in messages."""
-    name = values.get("policy")
+    name = mapping(owner or "policy", "fields", values).get("policy")
     if not isinstance(name, str) or name not in REGISTRY:
         raise InvalidValue(owner or "policy", "policy", name, ", ".join(sorted(REGISTRY)))
     given = {key: value for key, value in values.items() if key != "policy"}
@@ -179,7 +179,10 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
 
 def from_json(text: str) -> Policy:
     """The spec that `Policy.to_json` wrote."""
-    values = json.loads(text)
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError):
+        values = text
     if not isinstance(values, dict):
         raise InvalidValue("policy", "JSON", values, 'an object such as {"policy": "LARL", "s": 5}')
     return from_dict(values)
