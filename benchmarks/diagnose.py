@@ -1,6 +1,7 @@
 """How far `larl diagnose` can be trusted: the table of docs/diagnose.md, and its figure.
 
-python benchmarks/diagnose.py [--logs 400]    writes into docs/ (some ten minutes)
+python benchmarks/diagnose.py [--logs 400]           writes both tables into docs/ (some fifteen minutes)
+python benchmarks/diagnose.py --only periods         the table of periods and shared drift alone
 """
 
 import argparse
@@ -19,13 +20,16 @@ from larl.diagnosis.estimates import estimate
 from larl.diagnosis.figures import LIGHT, plot_time
 from larl.diagnosis.fit import fit_orders
 from larl.diagnosis.log import Log
+from larl.diagnosis.periodic import find_periodic
+from larl.diagnosis.together import find_together
 from larl.paper.report import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.logs import logs, stationary, still
+from tests.logs import at_hours, logs, stationary, still
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- made by benchmarks/diagnose.py -->", "<!-- end -->"
+PERIODS_BEGIN, PERIODS_END = "<!-- periods: made by benchmarks/diagnose.py -->", "<!-- end of periods -->"
 SEED = 20
 
 
@@ -49,7 +53,7 @@ def rate(hits: list[bool]) -> str:
 
 
 def drift_rows(count: int) -> list[str]:
-    """How often drift is said, row by row of the table."""
+    """How often drift is reported, row by row of the table."""
     two, three, even = still(0.0, 1.0), still(0.0, 0.5, 1.0), still(0.0, 0.0)
     still_logs: dict[str, Callable[[int], Iterator[pd.DataFrame]]] = {
         "2 arms at random": lambda steps: logs(two, steps, count, SEED),
@@ -86,7 +90,7 @@ def range_rows(count: int) -> list[str]:
     """How often ranges and intervals hold the truth."""
     columns = (
         "200 steps",
-        "s",
+        "order k",
         "mean width of its range",
         "loss of the best fixed arm",
         "the state's share of variance",
@@ -133,30 +137,138 @@ def seconds(rows: int) -> float:
     return time.perf_counter() - started
 
 
+def period_rows(count: int) -> list[str]:
+    """How often a periodic component is reported: without dates, and with decisions at 9, 14 and 19 o'clock."""
+    oscillating = larl.LatentAR(gammas=[1.4, -0.8], beta=[-1.0, 1.0], mu=[0.0, 0.0])
+    worlds = {
+        "constant means": still(0.0, 1.0),
+        "k = 1, stationary start": stationary(1),
+        "k = 5, stationary start": stationary(5),
+        "k = 10, the paper's start": larl.worlds.paper(10),
+        "a drift that oscillates (γ = 1.4, −0.8)": oscillating,
+    }
+    of_hour = np.array([1.2, -0.3, -0.9])  # a time of day with a standard deviation of 0.9
+    found = [
+        "| | 120 steps | 120 steps, dates | 300 steps | 300 steps, dates |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for title, effect in (("no period", np.zeros(3)), ("a time of day of sd 0.9", of_hour)):
+        found.append(f"| **{title}** | | | | |")
+        for name, world in worlds.items():
+            if effect.any() and name not in list(worlds)[:2]:
+                continue
+            cells = []
+            for steps in (120, 300):
+                frames = [
+                    frame.assign(r=frame.r + effect[np.arange(steps) % 3]) for frame in logs(world, steps, count, SEED)
+                ]
+                cells.append(rate([find_periodic(make_log(frame)).found for frame in frames]))
+                cells.append(rate([find_periodic(make_log(at_hours(frame))).found for frame in frames]))
+            found.append(f"| {name} | {' | '.join(cells)} |")
+            print(found[-1], flush=True)
+    return found
+
+
+def together_rows(count: int) -> list[str]:
+    """How often units are reported to drift together."""
+    own = larl.LatentAR(gammas=[0.9], beta=[-1.0, 1.0], mu=[0.0, 0.0])
+    found = ["| | 5 units × 40 steps | 20 units × 40 steps |", "| --- | --- | --- |"]
+    for name, world, size in (
+        ("constant means", still(0.0, 1.0), 0.0),
+        ("each unit has its own drift (k = 1)", own, 0.0),
+        ("its own drift and a shared one of a quarter of the variance", own, 1.45),
+        ("a shared drift of half of the variance", still(0.0, 1.0), 1.0),
+    ):
+        cells = []
+        for units in (5, 20):
+            hits = []
+            for number in range(count):
+                shared = size * path(40, SEED + number)
+                frames = logs(world, 40, units, 1000 * SEED + number)
+                frame = pd.concat([each.assign(u=u, r=each.r + shared) for u, each in enumerate(frames)])
+                hits.append(find_together(make_log(frame)).found)
+            cells.append(rate(hits))
+        found.append(f"| {name} | {' | '.join(cells)} |")
+        print(found[-1], flush=True)
+    return found
+
+
+def path(steps: int, seed: int) -> np.ndarray:
+    """A stationary AR(1) path with γ = 0.9 and variance 1."""
+    generator = np.random.default_rng(seed)
+    found = np.empty(steps)
+    found[0] = generator.normal()
+    for t in range(1, steps):
+        found[t] = 0.9 * found[t - 1] + np.sqrt(1 - 0.81) * generator.normal()
+    return found
+
+
+def context_row(count: int) -> str:
+    """How often drift is reported in a log without drift after a context was taken off."""
+    hits = []
+    for number, frame in enumerate(logs(still(0.0, 1.0), 100, count, SEED)):
+        generator = np.random.default_rng(number)
+        x, place = generator.normal(size=100), generator.choice(["a", "b", "c"], size=100)
+        effect = x * np.where(frame.a == 1, 1.0, -1.0) + (place == "b")
+        hits.append(said(make_log(frame.assign(r=frame.r + effect, x=x, place=place), context=["x", "place"])))
+    return rate(hits)
+
+
+def replaced(begin: str, end: str, parts: list[str]) -> None:
+    """Put a part into the page, between its marks."""
+    page = DOCS / "diagnose.md"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    page.write_text(before + begin + "\n\n" + "\n".join(parts) + "\n\n" + end + after, encoding="utf-8")
+    print(f"written: {page}")
+
+
+def write_periods(count: int) -> None:
+    """The table of periods and shared drift."""
+    parts = [
+        f"Percent of {count:,} logs in which a periodic component is reported (p ≤ {LEVEL}), ± one standard error:",
+        "",
+        *period_rows(count),
+        "",
+        f"Percent of {count:,} logs in which units are reported to drift together (p ≤ {LEVEL}):",
+        "",
+        *together_rows(count),
+        "",
+        f"After two contexts with an effect were taken off, drift is reported in {context_row(count)} percent of "
+        f"{count:,} logs of 100 steps without drift.",
+    ]
+    replaced(PERIODS_BEGIN, PERIODS_END, parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--logs", type=int, default=400)
-    count = parser.parse_args().logs
-    few = max(count // 8, 10)
+    parser.add_argument("--only", choices=["periods"])
+    asked = parser.parse_args()
+    count, few = asked.logs, max(asked.logs // 8, 10)
+    write_periods(max(count // 4, 10))
+    if asked.only:
+        return
     seconds(100)  # compiles what is not yet
     took = {rows: seconds(rows) for rows in (200, 10_000, 100_000)}
     parts = [
-        f"Percent of {count:,} logs in which drift is said (p ≤ {LEVEL}), ± one standard error; arms chosen at random "
-        "unless a policy is named:",
-        "", *drift_rows(count), "",
+        f"Percent of {count:,} logs in which drift is reported (p ≤ {LEVEL}), ± one standard error; arms are chosen at "
+        "random unless a policy is named:",
+        "",
+        *drift_rows(count),
+        "",
         f"Percent of {few} logs in which a 95% range or interval holds the truth:",
-        "", *range_rows(few), "",
-        f"A drift that all arms share (β = 1 for both) is said to move them apart in {same_rows(few)} percent of {few} "
-        f"logs. From table to page, compiled kernels at hand: {took[200]:.0f} s for 200 rows, {took[10_000]:.0f} s for "
-        f"10,000, {took[100_000]:.0f} s for 100,000.",
-    ]  # fmt: skip
-    page = DOCS / "diagnose.md"
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(before + BEGIN + "\n\n" + "\n".join(parts) + "\n\n" + END + after, encoding="utf-8")
+        "",
+        *range_rows(few),
+        "",
+        f"A drift that all arms share (β = 1 for both) is reported to move them apart in {same_rows(few)} percent of "
+        f"{few} logs. From table to page, with compiled kernels: {took[200]:.0f} s for 200 rows, {took[10_000]:.0f} s "
+        f"for 10,000, {took[100_000]:.0f} s for 100,000.",
+    ]
+    replaced(BEGIN, END, parts)
     sample = larl.diagnose(next(logs(stationary(1), 200, 1, SEED)), replay=False, progress=False)
     (DOCS / "images" / "diagnose.png").write_bytes(image(plot_time(sample, LIGHT), "png"))
-    print(f"written: {page}, {DOCS / 'images' / 'diagnose.png'}")
+    print(f"written: {DOCS / 'images' / 'diagnose.png'}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from larl.diagnosis.periodic import contrast, step_numbers
 WIDTHS = (1, 4, 16)  # of the intervals in which times count as the same, in units of the narrowest
 FEWEST_ROWS = 5  # of a unit, on average
 FEWEST_PAIRS = 20  # rows of different units at the same time
+NUMBERS = 1_000_000  # that are shuffled at once
 
 
 class Together(NamedTuple):
@@ -40,19 +41,23 @@ def find_together(log: Log, seed: int = 0) -> Together:
     weights = np.array([np.ones(log.arms), contrast(log)])[: min(log.arms, 2)]
     away, _ = residuals(log)
     series, sizes = weights[:, log.arm] * away, (weights**2)[:, log.arm]
-    pairs = _sums(sizes[0], *slots[0])
+    pairs = float(_sums(sizes[:1], *slots[0])[0])
     if pairs < 2 * FEWEST_PAIRS:
         return nothing
-    shuffles = SHUFFLES if log.rows <= MANY_ROWS else FEWER
     generator = np.random.default_rng([seed, 2])
     length = np.bincount(log.unit)
     first = np.concatenate([[0], np.cumsum(length)[:-1]])[log.unit]
     place = np.arange(log.rows) - first
-    found = np.empty((1 + shuffles, len(series) * len(slots)))
-    for one in range(1 + shuffles):
-        shift = generator.integers(length)[log.unit] if one else 0
-        moved = first + (place + shift) % length[log.unit]
-        found[one] = [_sums(each[moved], *slot) for each in series for slot in slots]
+    shuffles = 1 + (SHUFFLES if log.rows <= MANY_ROWS else FEWER)
+    batch = max(1, NUMBERS // log.rows)
+    found = np.empty((shuffles, len(series) * len(slots)))
+    for start in range(0, shuffles, batch):
+        shift = generator.integers(length, size=(min(batch, shuffles - start), length.size))
+        if start == 0:
+            shift[0] = 0  # the log as it is
+        moved = first + (place + shift[:, log.unit]) % length[log.unit]
+        sums = [_sums(each[moved], *slot) for each in series for slot in slots]
+        found[start : start + shift.shape[0]] = np.array(sums).T
     best = int(np.argmax(found[0, :: len(slots)]))
     return Together(p_value(found), float(found[0, best * len(slots)] / pairs))
 
@@ -65,11 +70,21 @@ def _slots(log: Log, width: int) -> tuple[Ints, Ints]:
     same = np.diff(log.unit) == 0
     usual = float(np.median(np.diff(time)[same])) or 1.0
     interval = np.floor((time - time.min()) / (width * usual) + 1e-9).astype(np.int64)
+    _, interval = np.unique(interval, return_inverse=True)
     cells, cell = np.unique(interval * log.units + log.unit, return_inverse=True)
     return cell, cells // log.units
 
 
-def _sums(series: Floats, cell: Ints, interval: Ints) -> float:
-    """The sum of x_i x_j over ordered pairs of rows of different units in one interval."""
-    mine = np.bincount(cell, series)
-    return float(np.sum(np.bincount(interval, mine) ** 2) - np.sum(mine**2))
+def _sums(series: Floats, cell: Ints, interval: Ints) -> Floats:
+    """For each series (row) the sum of x_i x_j over ordered pairs of rows of different units in one interval."""
+    mine = _totals(series, cell, interval.size)
+    result: Floats = np.sum(_totals(mine, interval, int(interval.max()) + 1) ** 2, axis=1) - np.sum(mine**2, axis=1)
+    return result
+
+
+def _totals(values: Floats, group: Ints, groups: int) -> Floats:
+    """Sums over the columns of each group, for each row."""
+    rows = values.shape[0]
+    place = np.arange(rows)[:, None] * groups + group
+    result: Floats = np.bincount(place.ravel(), values.ravel(), rows * groups).reshape(rows, groups).astype(float)
+    return result
