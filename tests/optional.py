@@ -15,6 +15,7 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 POSTGRES = os.environ.get("LARL_POSTGRES", "")  # the URL of a database whose user may create others
 LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # a Python that has lifejacket
+OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # a Python that has openapi-python-client
 PUBLISHED = Path(__file__).parents[2] / "shared" / "data" / "published_larl.npz"
 REASON = "not tested here: "  # the start of the reason of every such skip
 
@@ -31,6 +32,7 @@ OPTIONAL = {
     "chromium": Requirement("the page", "no Chromium", lambda: CHROMIUM is not None),
     "postgres": Requirement("PostgreSQL storage", "no server", lambda: bool(POSTGRES)),
     "lifejacket": Requirement("lifejacket's checks", "not installed", lambda: bool(LIFEJACKET)),
+    "openapi": Requirement("a generated client", "no openapi-python-client", lambda: bool(OPENAPI)),
     "published": Requirement("the published decisions", "no data file", PUBLISHED.exists),
 }
 

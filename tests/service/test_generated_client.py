@@ -1,7 +1,6 @@
 """A client that is generated from /openapi.json: it is complete, its names are plain, and it works."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database
+from tests.optional import OPENAPI
 from tests.service.running import running
 
-GENERATOR = os.environ.get("LARL_OPENAPI_PYTHON", "")
 SCRIPT = Path(__file__).with_name("generated_client.py")
 DESCRIPTION: dict[str, Any] = make_app(None).openapi()  # type: ignore[arg-type]  # nothing is stored
 OPERATIONS = [each for of in DESCRIPTION["paths"].values() for each in of.values()]
@@ -39,7 +38,7 @@ def test_no_generated_name_stands_for_two_things() -> None:
     assert inline & set(schemas) == set()
 
 
-@pytest.mark.skipif(not GENERATOR, reason="LARL_OPENAPI_PYTHON names no Python with openapi-python-client")
+@pytest.mark.needs("openapi")
 def test_a_generated_client_calls_every_operation(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", create=True)
     token = Access(database).create("*", "admin")
@@ -49,11 +48,11 @@ def test_a_generated_client_calls_every_operation(tmp_path: Path) -> None:
     options.write_text(json.dumps({"post_hooks": []}))
     out = tmp_path / "decisions_client"
     words = ["generate", "--meta", "none", "--fail-on-warning", "--path", description, "--output-path", out]
-    command = [GENERATOR, "-m", "openapi_python_client", *map(str, words), "--config", str(options)]
+    command = [OPENAPI, "-m", "openapi_python_client", *map(str, words), "--config", str(options)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     with running(tmp_path, "--timeout", "60") as address:
-        command = [GENERATOR, str(SCRIPT), str(tmp_path), address, token]
+        command = [OPENAPI, str(SCRIPT), str(tmp_path), address, token]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

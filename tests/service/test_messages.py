@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from larl._check import LARGEST
 from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database
@@ -53,8 +54,8 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
     (STUDIES, STUDY | {"floor": 2}, 422, "floor", "floor = 2 is not accepted; accepted: a number ≤ 1"),
     (STUDIES, STUDY | {"seed": -1}, 422, "seed", "seed = -1 is not accepted; accepted: a number ≥ 0"),
     (STUDIES, STUDY | {"seed": 1.5}, 422, "seed", "seed = 1.5 is not accepted; accepted: a whole number"),
-    (STUDIES, STUDY | {"default_reward": 1e200}, 422, "default_reward",
-     "default_reward = 1e+200 is not accepted; accepted: a number ≤ 1e+150"),
+    (STUDIES, STUDY | {"default_reward": 1e120}, 422, "default_reward",
+     "default_reward = 1e+120 is not accepted; accepted: a number ≤ 1e+100"),
     (STUDIES, STUDY | {"pooling": "all"}, 422, "pooling",
      "pooling = \"all\" is not accepted; accepted: 'none', 'full' or 'partial'"),
     (STUDIES, STUDY | {"policy": "UCB"}, 422, "policy", 'policy = "UCB" is not accepted; accepted: a JSON object'),
@@ -183,3 +184,12 @@ def test_a_value_that_is_long_is_cut_in_both_places(client: TestClient) -> None:
     said = client.post(DECISIONS, json={"unit": "u" * 5000, "key": "2"}).json()
     assert len(json.dumps(said)) < 1000
     assert said["detail"].endswith(f"… is not accepted; accepted: {WORD}")
+
+
+def test_a_reward_that_no_agent_takes_is_refused_and_no_failure_of_the_policy(client: TestClient) -> None:
+    """It would be in the journal for good, and fail whenever the unit's agent is made anew."""
+    path = f"/v1/decisions/{client.decision}/reward"  # type: ignore[attr-defined]
+    answer = client.post(path, json={"key": "large", "value": 1e120})
+    assert (answer.status_code, answer.json()["field"]) == (422, "value")
+    assert client.post(path, json={"key": "limit", "value": LARGEST}).json()["taken"] == "learnt"
+    assert client.get("/v1/studies/sleep/issues").json()["items"] == []

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from larl._check import LARGEST
 from larl.service.clock import stamp
 
 
@@ -57,7 +58,7 @@ Spec = Annotated[
     Field(examples=[{"policy": "LARL", "s": 5}], description="A policy's spec."),
     AfterValidator(in_json),
 ]
-Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e150, le=1e150)]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 Chance = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(in_utc)]
 Words = Annotated[str, Field(max_length=500, pattern=NO_CONTROL_BUT_LINES)]

@@ -70,11 +70,13 @@ def _until_stopped() -> Iterator[None]:
 
     before = {each: signal.signal(each, stop) for each in STOPPING}
     try:
-        with suppress(Stopped):
-            yield
-    finally:
+        yield
+    except Stopped:  # both signals stay ignored: the process is about to end
+        return
+    except BaseException:
         for each, handler in before.items():
             signal.signal(each, handler)
+        raise
 
 
 def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) -> None:
