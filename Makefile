@@ -2,6 +2,8 @@
 # make docs    all of it, what Auto and pooling are worth and how far a diagnosis can be trusted (most of an hour):
 #              docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, figures
 # make test    every test
+# make stress  the tests that depend on time, 30 times with two busy processes beside them (hours);
+#              make stress RUNS=5 TESTS=tests/service/test_browser.py: fewer
 # make check   style, types, import order
 # make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
 # make torture kill the service, and try everything else that could break its word (hours): docs/reliability.md
@@ -12,7 +14,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: paper docs test check bench torture clean
+RUNS ?= 30
+TESTS ?= tests
+
+.PHONY: paper docs test stress check bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -29,10 +34,15 @@ docs: $(VENV)/core
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2
 
+stress: $(VENV)/test
+	$(BIN)/python -m tests.stress --runs $(RUNS) --load 2 -- $(TESTS)
+
 check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/typing/use.py
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/bench

@@ -11,7 +11,7 @@ import numpy as np
 
 import larl
 from larl._compile import OPTIONS, copy_fields
-from larl._words import word
+from larl._words import no_bits, seed_bits, word
 from larl.policies._contract import act, update
 from larl.policies._lags import pair_count, push
 from larl.policies._tiles import gather
@@ -34,8 +34,10 @@ def bare(matrices: Any, vector: Any, picks: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def steps(state: Any, picks: Any, rewards: Any) -> None:
+    bits = no_bits()
     for t in range(rewards.size):
-        picks[t] = act(state, word(np.uint64(1), t))
+        seed_bits(bits, word(np.uint64(1), t))
+        picks[t] = act(state, bits)
         update(state, picks[t], rewards[t])
 
 

@@ -3,11 +3,20 @@
 import re
 from typing import Any
 
+import hypothesis
 import pytest
 
 import larl
 from larl import worlds
 from larl.policies import REGISTRY, Policy
+from tests.optional import pytest_runtest_setup, pytest_terminal_summary  # noqa: F401
+
+# Tests are the same in every run and may take any time; `--hypothesis-profile=explore` tries examples that are new.
+hypothesis.settings.register_profile(
+    "explore", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.register_profile("repeat", hypothesis.settings.get_profile("explore"), derandomize=True)
+hypothesis.settings.load_profile("repeat")
 
 SPECS: list[Policy] = [
     larl.LARL(0),

@@ -43,5 +43,17 @@ class Hungry(Policy):
         taken = []
         while played() and Path(self.file).exists():
             taken.append(np.ones(20 * MEGABYTE // 8))
-            time.sleep(0.005)
+            time.sleep(0.02)  # slowly enough for a watcher that has to wait for a processor
+        return larl.UCB().init(arms)
+
+
+@dataclass(frozen=True)
+class Held(Policy):
+    """UCB that is not played for as long as a file exists."""
+
+    file: str
+
+    def init(self, arms: int, **_: Any) -> Any:
+        while played() and Path(self.file).exists():
+            time.sleep(0.01)
         return larl.UCB().init(arms)

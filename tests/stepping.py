@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from larl._compile import entry
+from larl._words import no_bits, seed_bits
 from larl.agent._kernels import go_through
 from larl.policies._contract import act
 
@@ -13,7 +14,9 @@ NOTHING = np.zeros((1, 0))
 
 @entry
 def _act(state: Any, word: np.uint64) -> int:
-    return act(state, word)
+    bits = no_bits()
+    seed_bits(bits, word)
+    return act(state, bits)
 
 
 def decide(state: Any, word: int) -> int:

@@ -12,7 +12,9 @@ import larl
 from larl import worlds
 from larl.blocks import Block, Played, Threads, code, cut, on_threads, perform, stream, task_size, totals
 from tests.moody import Moody
+from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.timing
 BLOCK = Block("w", "p", worlds.paper(1), larl.LARL(1), 30, 5, "all", 4, 9)
 
 
@@ -62,12 +64,14 @@ def blocks_of(count: int) -> list[Block]:
     return [replace(BLOCK, first=i, stop=i + 1) for i in range(count)]
 
 
-def delayed(release: threading.Event) -> Callable[[Block], Played]:
-    """The first block waits until it is released."""
+def delayed(release: threading.Event, ordered: bool) -> Callable[[Block], Played]:
+    """The first block waits until it is released: by the fourth, if they are to come in order."""
 
     def work(block: Block) -> Played:
         if block.first == 0:
-            release.wait(30)
+            assert release.wait(PATIENCE)
+        elif block.first == 3 and ordered:  # one that comes later is done, and the first still waits
+            release.set()
         return Played(np.zeros(1), 0.0, None)
 
     return work
@@ -76,9 +80,8 @@ def delayed(release: threading.Event) -> Callable[[Block], Played]:
 def test_as_they_are_finished_or_in_order():
     for ordered in (False, True):
         release = threading.Event()
-        steps = on_threads(blocks_of(6), 2, delayed(release), ordered=ordered)
+        steps = on_threads(blocks_of(6), 2, delayed(release, ordered), ordered=ordered)
         if ordered:
-            threading.Timer(0.2, release.set).start()
             assert [block.first for block, _ in steps] == list(range(6))
         else:
             first = next(steps)[0].first
@@ -97,7 +100,7 @@ def test_no_more_than_the_window_is_under_way():
             most = max(most, running)
             if most > 1:
                 several.set()
-        several.wait(1)
+        assert several.wait(PATIENCE)
         with lock:
             running -= 1
         return Played(np.zeros(1), 0.0, None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import larl
+from tests.waiting import HANGS, PATIENCE
 
 STUDY = """
 horizon = 20
@@ -25,19 +26,20 @@ policy = "UCB"
 FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "units.csv", "units.tex", "wins.png", "wins.svg"]
 
 
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-c", "from larl.cli import main; main()", *map(str, words)]
+def command(*words: object, first: str = "") -> list[str]:
+    """The command line of larl, after some code of a test."""
+    return [sys.executable, "-c", f"{first}\nfrom larl.cli import main; main()", *map(str, words)]
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=HANGS)
 
 
 @contextmanager
-def started(*words: object) -> Iterator[subprocess.Popen[str]]:
+def started(*words: object, first: str = "") -> Iterator[subprocess.Popen[str]]:
     """A command on its way, which hears Ctrl-C even where this process, started in the background, does not."""
     process = subprocess.Popen(
-        command(*words), stderr=subprocess.PIPE, text=True,
+        command(*words, first=first), stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     with process:
@@ -116,7 +118,7 @@ def test_blocks_that_fail_are_named_with_exit_code_3(study, tmp_path):
     code = [sys.executable, "-c", known + "from larl.cli import main; main()", *words]
     for expected in (3, 0):
         done = subprocess.run(
-            code, capture_output=True, text=True, check=False, timeout=300, cwd=Path(__file__).parents[1]
+            code, capture_output=True, text=True, check=False, timeout=HANGS, cwd=Path(__file__).parents[1]
         )
         assert done.returncode == expected, done.stderr
         if expected:
@@ -169,7 +171,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
     words = ["compare", str(study), "--out", str(tmp_path / "full")]
     done = subprocess.run(
         [sys.executable, "-c", limit + "from larl.cli import main; main()", *words], capture_output=True, text=True,
-        check=False, timeout=300,
+        check=False, timeout=HANGS,
     )  # fmt: skip
     assert done.returncode == 1
     assert "error: " in done.stderr
@@ -177,14 +179,23 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
     assert not list((tmp_path / "full").iterdir())
 
 
+STOPPED = """
+import os, signal
+from larl.result import Result
+save = Result.save
+def stopped(result, path):
+    saved = save(result, path)
+    os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C as soon as the first study is finished
+    return saved
+Result.save = stopped
+"""
+
+
 def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
-    with started("paper", "--quick", "--trials", "20", "--out", tmp_path) as process:
-        while not (tmp_path / "data" / "tuning-k1.nc").exists():  # the first study is finished
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(timeout=0.05)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
-    assert process.returncode == 130
+    with started("paper", "--quick", "--trials", "20", "--out", tmp_path, first=STOPPED) as process:
+        _, said = process.communicate(timeout=HANGS)
+    assert process.returncode == 130, said
+    assert [path.name for path in (tmp_path / "data").glob("*.nc")] == ["tuning-k1.nc"]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").glob("*.nc")}
     assert not (tmp_path / "report.html").exists()
     done = run("paper", "--quick", "--trials", "20", "--out", tmp_path)
@@ -193,6 +204,7 @@ def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
     assert all(path.stat().st_mtime_ns == moment for path, moment in kept.items())
 
 
+@pytest.mark.timing
 def test_control_c_stops_cleanly_with_130(study, tmp_path):
     study.write_text(
         STUDY.replace("trials = 5", "trials = 100_000_000").replace("horizon", "keep = 'summary'\nhorizon")
@@ -201,7 +213,7 @@ def test_control_c_stops_cleanly_with_130(study, tmp_path):
         assert process.stderr is not None
         assert "LARL" in process.stderr.readline()  # the first line of progress: it is running
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=120)
+        _, rest = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "stopped" in rest
     assert "Traceback" not in rest

@@ -13,13 +13,14 @@ import pytest
 import larl
 from larl import _compile
 from larl.policies import Policy, register, tie
+from tests.waiting import HANGS
 
 PACKAGE = Path(larl.__file__).parent
 
 
 def python(code: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False, timeout=600,
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False, timeout=HANGS,
         env=os.environ | environment, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

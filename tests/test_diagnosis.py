@@ -15,6 +15,7 @@ from larl.diagnosis import replay as replays
 from larl.diagnosis.build import make_log
 from larl.diagnosis.table import read_table
 from tests.logs import logs, stationary, still
+from tests.waiting import HANGS
 
 SCALES = [(1e-3, 0.0), (1e3, 0.0), (1.0, 1000.0), (-1.0, -1000.0)]
 
@@ -263,7 +264,7 @@ def test_semicolons_and_a_byte_order_mark_are_read(drifting, tmp_path):
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     code = [sys.executable, "-c", "from larl.cli import main; main()", "diagnose", *map(str, words)]
-    return subprocess.run(code, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(code, capture_output=True, text=True, check=False, timeout=HANGS)
 
 
 def test_the_command_answers_and_refuses(drifting, tmp_path):

@@ -105,8 +105,8 @@ def world(sigma_r: float) -> Draw:
 
 
 def test_s_follows_the_regret_and_not_the_order(monkeypatch):
-    # k = 1 with noise of sd 4 over 1,000 steps: a longer context averages noise out, so LARL wants s > k. In 100
-    # trials of one world s = 1 loses 0.15 a step more than s = 5, five standard errors of the paired difference.
+    # k = 1 with noise of sd 4 over 1,000 steps: a longer context averages noise out, so LARL wants an s beyond k. In
+    # 100 trials of one world s = 1 loses 0.15 a step more than s = 5, five standard errors of the paired difference.
     from larl._progress import Progress
 
     for name, value in {"TRIALS": 100, "BUDGET": 100_000, "STEPS": 1000, "MANY_ARMS": 1}.items():

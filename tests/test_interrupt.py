@@ -9,6 +9,8 @@ import pytest
 
 from larl._interrupt import Uninterrupted
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(autouse=True)
 def _as_usual() -> Iterator[None]:

@@ -1,7 +1,6 @@
 """The reproduction: settings, verdicts, what it leaves behind, and that it goes on where it was stopped."""
 
 import json
-import math
 import re
 
 import numpy as np
@@ -9,61 +8,58 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.paper import Scope, checks, reproduce, stages
-from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, Claim, interval, random_regret, slopes, verdict
+from larl.paper import Scope, reproduce, stages
+from larl.paper.claims import HOLDS, VERDICTS, Claim
 from larl.paper.experiments import (
-    BATCHES,
-    HORIZON,
     ORDERS,
     baselines,
     best_settings,
-    candidates,
     lookback,
-    reward_range,
+    noise_structure,
     robustness,
     shrinking_world,
     sublinear,
+    tuned_lookback,
     tuning,
-    variation,
-    variation_of_batch,
-)  # fmt: skip
+    tuning_grids,
+)
 from larl.paper.report import claims_table, markdown, page, table
+from larl.paper.settings import ALL, AUTHORS, THEORY, TUNED, candidate, label
 from larl.theory import floor, random_cost
-from tests.conftest import THREE_ARMS
-from tests.test_theory import context, steady_predictions
 
 TINY = Scope(trials=4, every_s=(0, 1, 5), horizons=(50, 100), long_trials=3, everything=True)
 
 
-def test_batches_are_what_they_are_called():
-    for batch in BATCHES:
-        assert larl.Rexp3(variation_of_batch(batch, 2, HORIZON)).batch(2, HORIZON) == batch
-
-
-def test_variation_is_the_expected_path_length():
-    # 2,000 stationary paths; the mean of Σ|Δz| within 4 standard errors.
-    base = larl.LatentAR(gammas=worlds.paper(5).gammas, beta=(-1, 1), mu=(0, 0))
-    paths = np.array([base.path(HORIZON + 1, trial=trial) for trial in range(2000)])
-    length = np.abs(np.diff(paths)).sum(1)
-    low, high = reward_range(base)
-    expected = variation(base, HORIZON) * (high - low)
-    assert length.mean() == pytest.approx(expected, abs=4 * length.std() / math.sqrt(2000))
-
-
 def test_every_experiment_is_there():
-    names = [*tuning(TINY), *lookback(TINY), *sublinear(TINY), *robustness(TINY)]
-    assert len(names) == len(set(names)) == 3 + 1 + 2 + 11
-    tuned = {name: study.run() for name, study in tuning(TINY).items()}
-    compared = baselines(TINY, tuned)
+    names = [*tuning(TINY), *lookback(TINY), *noise_structure(TINY), *sublinear(TINY), *robustness(TINY)]
+    assert len(names) == len(set(names)) == 3 * 10 + 1 + 1 + 2 + 11
+
+
+def test_baselines_are_compared_in_every_setting(finished):
+    out, _ = finished
+    tuned = {each: larl.result.load(out / "data" / f"{each}.nc") for each in tuning(TINY)}
+    compared, again = baselines(TINY, tuned), tuned_lookback(TINY, tuned)
     for k in ORDERS:
         study = compared[f"baselines-k{k}"]
-        assert study.policies["AR UCB"] == larl.ARUCB(k)
+        assert study.policies[label("AR UCB", AUTHORS)] == larl.ARUCB(k)
         assert study.policies["LARL (BIC)"] == larl.LARLBIC(40)
-        assert study.seed != tuning(TINY)[f"tuning-k{k}"].seed
-        best = best_settings(tuned[f"tuning-k{k}"])
-        means = tuned[f"tuning-k{k}"].total("k").mean(["world", "trial"])
-        offered = [float(means.sel(policy=each)) for each in candidates(worlds.paper(k)) if each.startswith("SW UCB")]
-        assert float(means.sel(policy=f"SW UCB, tuned|{best['SW UCB, tuned']}")) == min(offered)
+        assert {label(kind, way) for kind in ALL for way in (THEORY, TUNED)} < set(study.policies)
+        assert study.seed == again[f"lookback-tuned-k{k}"].seed == lookback(TINY)["lookback"].seed  # so trials pair up
+        best = best_settings(k, tuned)
+        for number, (kind, grid) in enumerate(tuning_grids(worlds.paper(k)).items()):
+            tried = tuning(TINY)[f"tuning-k{k}-{number}"]
+            assert tried.seed != study.seed
+            means = tuned[f"tuning-k{k}-{number}"].total().mean(["world", "trial"])
+            assert len(grid.points) == means.size
+            assert float(means.sel(policy=candidate(kind, best[kind].point))) == float(means.min())
+
+
+def test_tuning_counts_regret_from_k_on(finished):
+    out, _ = finished
+    number = list(tuning_grids(worlds.paper(10))).index("Stationary")
+    kept = larl.result.load(out / "data" / f"tuning-k10-{number}.nc").total()
+    study = tuning(TINY)[f"tuning-k10-{number}"]
+    assert np.array_equal(kept.values, study.run(progress=False).total("k").values)
 
 
 def test_the_shrinking_world_makes_the_claim_testable():
@@ -72,41 +68,6 @@ def test_the_shrinking_world_makes_the_claim_testable():
         one, two = (shrinking_world(c, t) for t in (10**8, 10**10))
         assert random_cost(one) > 1 / 3
         assert 10**2 * floor(two) / floor(one) == pytest.approx(100 ** (c / 2), rel=0.05)
-
-
-def test_verdicts():
-    assert verdict([(1.0, 0.5, 1.5), (2.0, 1.0, 3.0)]) == HOLDS
-    assert verdict([(1.0, 0.5, 1.5), (-2.0, -3.0, -1.0)]) == FAILS
-    assert verdict([(1.0, 0.5, 1.5), (0.1, -0.5, 0.7)]) == OPEN
-    mean, low, high = interval(np.array([1.0, 2.0, 3.0, 4.0]))
-    assert (mean, high - mean) == (2.5, pytest.approx(1.96 * math.sqrt(5 / 3) / 2, rel=1e-4))
-    assert low + high == pytest.approx(5.0)
-
-
-def test_slopes_recover_a_known_exponent():
-    results = {}
-    for t in (100, 1000, 10_000):
-        result = larl.compare({"LARL": larl.Random()}, {f"c = {c}": worlds.paper(1) for c in ("0.5", "1", "1.5", "2")},
-                              horizon=5, trials=50, keep="summary")  # fmt: skip
-        noise = np.random.default_rng(t).normal(1.0, 0.05, result.data["total"].shape)
-        result.data["total"] = result.data["total"] * 0.0 + 3.0 * t**0.7 * noise
-        results[t] = result
-    for slope in slopes(results):
-        assert slope.low < 0.7 < slope.high
-        assert slope.high - slope.low < 0.02
-
-
-def test_random_regret_is_the_closed_form():
-    assert [random_regret(k) for k in ORDERS] == pytest.approx([402.49, 222.62, 185.73], abs=0.01)
-
-
-def test_checks_agree_with_the_tests_own():
-    arms, rewards = (each[0] for each in checks.history(THREE_ARMS, 12, 1, 0))
-    assert np.allclose(checks.predictions(THREE_ARMS, arms, rewards), steady_predictions(THREE_ARMS, arms, rewards))
-    rows = checks.contexts(arms, rewards, 4, 3)
-    assert np.array_equal(rows, [context(arms[:t], rewards[:t], 4, 3) for t in range(4, 13)])
-    assert max(checks.reduction_error(0, cases=6)) < 1e-9
-    assert checks.same_as_ucb(0) == 0.0
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +82,10 @@ def test_it_leaves_report_claims_figures_and_data(finished):
     assert json.loads((out / "claims.json").read_text()) == [claim._asdict() for claim in verdicts]
     html = (out / "report.html").read_text()
     assert not re.search(r'(src|href)="(?!data:|#)', html), "the page asks for something from elsewhere"
-    assert html.count("<figure>") == html.count("</figure>") == 9
-    assert len(list((out / "figures").glob("*.png"))) == len(list((out / "figures").glob("*.svg"))) == 10
+    assert html.count("<figure>") == html.count("</figure>") == 10
+    assert len(list((out / "figures").glob("*.png"))) == len(list((out / "figures").glob("*.svg"))) == 11
     for claim in verdicts:
-        assert claim.verdict in (HOLDS, CHANGED, FAILS, OPEN)
+        assert claim.verdict in VERDICTS
         assert claim.claim in (out / "reproduction.md").read_text()
     assert not list(out.rglob(".*"))
 

@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,18 +18,18 @@ from tests.test_blocks import BLOCK
 
 def test_lines_say_blocks_speed_and_time_left(capsys, monkeypatch):
     clock = iter([0.0, *[10.0] * 9])
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     bar = Progress(10 * BLOCK.steps, True, 10)
     bar.played(BLOCK, Played(np.ones(5), 0.1, None))
     assert capsys.readouterr().err == " 10%  1/10 blocks  15 steps/s  1:30 left  w · p\n"
 
 
 def test_blocks_found_do_not_count_as_speed(monkeypatch):
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     bar = Progress(10 * BLOCK.steps, False, 10)
     for _ in range(8):
         bar.found(BLOCK)
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: 10.0)
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: 10.0))
     assert bar.line() == " 80%  8/10 blocks"
     bar.played(BLOCK, Played(np.ones(5), 0.1, None))
     assert bar.line() == " 90%  9/10 blocks  15 steps/s  0:10 left"
@@ -58,6 +59,7 @@ def test_clocks(seconds, text):
     assert _progress._clock(seconds) == text
 
 
+@pytest.mark.timing
 def test_a_terminal_gets_a_bar_and_a_table():
     code = (
         "import larl; from larl import worlds;"

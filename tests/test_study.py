@@ -10,7 +10,7 @@ from larl import worlds
 from larl.study import read_study
 from larl.testbed import grid
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "study.toml"
+EXAMPLE = Path(larl.__file__).parent / "examples" / "study.toml"
 FINE = """
 horizon = 20
 trials = 3

@@ -11,6 +11,7 @@ import larl
 from larl.policies import REGISTRY
 from larl.warm import specs, warm
 from tests.test_cli import command
+from tests.waiting import HANGS
 
 STEP = (
     "import larl;"
@@ -31,7 +32,7 @@ def test_the_second_time_nothing_is_left_to_compile(tmp_path):
     lines = []
     for _ in range(2):
         done = subprocess.run(
-            command("warm", "Random"), capture_output=True, text=True, check=False, timeout=300, env=settings
+            command("warm", "Random"), capture_output=True, text=True, check=False, timeout=HANGS, env=settings
         )
         assert done.returncode == 0, done.stderr
         lines.append(done.stdout.splitlines())
@@ -41,6 +42,7 @@ def test_the_second_time_nothing_is_left_to_compile(tmp_path):
     assert on_a_terminal(settings) == ""
 
 
+@pytest.mark.timing
 def test_a_person_at_a_terminal_is_told_once(tmp_path):
     settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert on_a_terminal(settings).strip() == "compiling Random for the first time (cached afterwards)…"
@@ -59,7 +61,7 @@ def on_a_terminal(settings: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "rb", buffering=0) as reader:
         try:
-            subprocess.run([sys.executable, "-c", STEP], check=True, stderr=theirs, env=settings, timeout=300)
+            subprocess.run([sys.executable, "-c", STEP], check=True, stderr=theirs, env=settings, timeout=HANGS)
             os.write(theirs, b"\0")  # so that there is something to read
             return reader.read(10_000).rstrip(b"\0").decode()
         finally:

@@ -23,7 +23,7 @@ def normals(key, count):
 
 @numba.njit
 def picks(key, count, arms):
-    return np.array([_words.pick(_words.word(key, i), arms) for i in range(count)])
+    return np.array([_words.word_to_index(_words.word(key, i), arms) for i in range(count)])
 
 
 @numba.njit
@@ -65,3 +65,44 @@ def test_normals_are_normal(column):
 def test_picks_are_even():
     counts = np.bincount(picks(np.uint64(2), 70_000, 7), minlength=7)
     assert stats.chisquare(counts).pvalue > 1e-3
+
+
+@numba.njit
+def steps_of_draws(count):
+    """What a step draws, in turns: two uniforms, a pick of 4, two normals, a pick of 4; a row for each step."""
+    draws, bits = np.empty((count, 6)), _words.no_bits()
+    for i in range(count):
+        _words.seed_bits(bits, _words.word(np.uint64(5), i))
+        draws[i, 0], draws[i, 1] = _words.uniform(bits), _words.uniform(bits)
+        draws[i, 2] = _words.pick(bits, 4)
+        draws[i, 3], draws[i, 4] = _words.normal(bits), _words.normal(bits)
+        draws[i, 5] = _words.pick(bits, 4)
+    return draws
+
+
+def test_draws_of_a_step_are_independent():
+    # Ranks of n independent pairs have correlation 0 with standard error 1/√n; so have distances from the middle.
+    n = 40_000
+    ranks = stats.rankdata(steps_of_draws(n), axis=0)
+    for seen in (ranks, np.abs(ranks - ranks.mean(axis=0))):
+        correlations = np.corrcoef(seen.T)[np.triu_indices(6, 1)]
+        assert np.abs(correlations).max() < 4.5 / np.sqrt(n)
+
+
+def test_an_arm_picked_after_a_rare_event_is_any_arm():
+    draws = steps_of_draws(40_000)
+    for first in (0, 1):
+        counts = np.bincount(draws[draws[:, first] < 0.25, 2].astype(int), minlength=4)
+        assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_a_first_draw_is_the_word_of_its_step():
+    # So are policies that draw once a step bound to the engine's words of earlier versions.
+    bits = np.array([2**63 + 2**40, 0, 0], dtype=np.uint64)
+    assert first_draws(bits) == (0.5 + 2**-24, 2)
+
+
+@numba.njit
+def first_draws(bits):
+    again = bits.copy()
+    return _words.uniform(bits), _words.pick(again, 4)

@@ -2,25 +2,59 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, field, fields
-from typing import Any
+import os
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+# What the checks of `numbers`, `matrix` and `wholes` accept, for type checkers. Fields keep tuples.
+Vector = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
+Matrix = Sequence[Vector] | NDArray[np.floating[Any] | np.integer[Any]]
+Integers = Sequence[int] | NDArray[np.integer[Any]]
+
+
+class _Short(reprlib.Repr):
+    """A repr of at most a few hundred characters, on one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlong, self.maxstring, self.maxother = 4, 60, 300, 300
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxfrozenset = 12
+
+    def repr1(self, x: Any, level: int) -> str:
+        shape = getattr(x, "shape", None)
+        if isinstance(shape, tuple) and len(shape) > 0 and getattr(x, "size", 0) != 1:
+            return f"<{type(x).__name__} of shape {shape}>"
+        return super().repr1(x, level)
+
+
+def short(value: object) -> str:
+    """The value for a message: its repr, or an abbreviation if that is long."""
+    text = " ".join(_Short().repr(value).split())
+    return text if len(text) <= 400 else f"{text[:300]} … {text[-60:]}"
 
 
 class InvalidValue(ValueError):
-    """A value that cannot be used: which field of what, the value, and what would be accepted."""
+    """A value that cannot be used: which field of what, the value, and what would be accepted.
+
+    The message abbreviates a long value; `value` is the whole.
+    """
 
     def __init__(self, owner: str, name: str, value: object, accepted: str) -> None:
-        super().__init__(f"{owner}: {name} = {value!r} is not usable; accepted: {accepted}")
+        super().__init__(f"{owner}: {name} = {short(value)} is not usable; accepted: {accepted}")
         self.owner, self.name, self.value, self.accepted = owner, name, value, accepted
 
     def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
         return type(self), (self.owner, self.name, self.value, self.accepted)
 
 
-LARGEST = 1e150  # the square of a larger number is not finite
+LARGEST = 1e100  # products of three larger numbers are not finite
 Check = Callable[[str, str, Any], Any]
 
 
@@ -40,16 +74,14 @@ def whole(low: int, high: int | None = None) -> Check:
 def number(
     low: float = -math.inf, high: float = math.inf, *, above: float = -math.inf, below: float = math.inf
 ) -> Check:
-    """A finite number with low ≤ value ≤ high and above < value < below."""
+    """A finite number with low ≤ value ≤ high and above < value < below, at most `LARGEST` in size."""
 
     def check(owner: str, name: str, value: Any) -> float:
         fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if (
-            not fits
-            or abs(value) > LARGEST
-            or not math.isfinite(value)
-            or not (low <= value <= high and above < value < below)
-        ):
+        if fits and LARGEST < abs(value) < math.inf:
+            low_limit, high_limit = max(low, -LARGEST), min(high, LARGEST)
+            raise InvalidValue(owner, name, value, _range(low_limit, high_limit, above, below))
+        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
             raise InvalidValue(owner, name, value, _range(low, high, above, below))
         return float(value)
 
@@ -81,6 +113,45 @@ def one_of(*options: str) -> Check:
         return value
 
     return check
+
+
+def instance(kind: type, accepted: str) -> Check:
+    """An instance of `kind`. A class in place of an instance gets a hint."""
+
+    def check(owner: str, name: str, value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        is_class = isinstance(value, type) and issubclass(value, kind)
+        hint = f"; {value.__name__} is the class, write {value.__name__}(…)" if is_class else ""
+        raise InvalidValue(owner, name, value, accepted + hint)
+
+    return check
+
+
+def mapping(owner: str, name: str, value: Any) -> Mapping[str, Any]:
+    """A mapping with string keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidValue(owner, name, value, "a mapping from names to values")
+    return value
+
+
+def a_path(owner: str, name: str, value: Any) -> Path:
+    """A path, as a string or a Path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidValue(owner, name, value, "a path, as a string or a pathlib.Path")
+    return Path(value)
+
+
+def array(owner: str, name: str, value: Any) -> NDArray[np.float64]:
+    """An array of finite numbers, of any shape."""
+    try:
+        result = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidValue(owner, name, value, "an array of numbers") from error
+    for place in np.argwhere(~np.isfinite(result))[:1].tolist():
+        at = "".join(f"[{i}]" for i in place)
+        raise InvalidValue(owner, f"{name}{at}", result[tuple(place)].item(), "a finite number")
+    return result
 
 
 def optional(check: Check) -> Check:
@@ -161,9 +232,21 @@ def interval() -> Check:
     return check
 
 
-def checked(check: Check, default: Any = MISSING) -> Any:
-    """A dataclass field whose value `check_fields` passes through `check`."""
-    return field(default=default, metadata={"check": check})
+def checked(check: Check, default: T) -> T:
+    """A dataclass field with a default, whose value `check_fields` passes through `check`."""
+    made: Any = field(default=default, metadata={"check": check})
+    return made  # type: ignore[no-any-return]
+
+
+def required(check: Check) -> Any:
+    """A dataclass field without a default, whose value `check_fields` passes through `check`."""
+    return field(metadata={"check": check})
+
+
+@dataclass_transform(field_specifiers=(required, field), frozen_default=True)
+def spec(kind: type[T]) -> type[T]:
+    """A frozen dataclass. Type checkers know that a `required` field has to be given."""
+    return dataclass(frozen=True)(kind)
 
 
 def check_fields(spec: Any) -> None:

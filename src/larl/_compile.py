@@ -217,3 +217,38 @@ def _copy_fields(state: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {"Class": state.instance_class, "copy_fields": copy_fields}
     exec(f"def implementation(state):\n    return Class({arguments})", scope)
     return cast(Callable[..., Any], scope["implementation"])
+
+
+@inline
+def any_nan(array: Any) -> bool:
+    """Whether a vector has nan in it."""
+    found = False
+    for i in range(array.size):
+        found |= array[i] != array[i]
+    return found
+
+
+def fields_nan(state: Any) -> bool:
+    """Whether an array of a NamedTuple, or of a NamedTuple within it, has nan in it."""
+    return any(
+        fields_nan(field) if isinstance(field, tuple) else field.dtype.kind == "f" and bool(np.isnan(field).any())
+        for field in state
+        if isinstance(field, np.ndarray | tuple)
+    )
+
+
+@overload(fields_nan, jit_options=cast(Any, INNER), strict=False)
+def _fields_nan(state: Any) -> Callable[..., Any]:
+    lines = []
+    for name, kind in zip(state.fields, state.types, strict=True):
+        if isinstance(kind, numba.types.BaseNamedTuple):
+            lines.append(f"    if fields_nan(state.{name}):\n        return True")
+        elif isinstance(kind, numba.types.Array) and isinstance(kind.dtype, numba.types.Float):
+            row, indent = f"state.{name}", "    "
+            for axis in range(kind.ndim - 1):
+                lines.append(f"{indent}for i{axis} in range({row}.shape[0]):")
+                row, indent = f"{row}[i{axis}]", indent + "    "
+            lines.append(f"{indent}if any_nan({row}):\n{indent}    return True")
+    scope: dict[str, Any] = {"fields_nan": fields_nan, "any_nan": any_nan}
+    exec("\n".join(["def implementation(state):", *lines, "    return False"]), scope)
+    return cast(Callable[..., Any], scope["implementation"])

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from larl._check import whole
+from larl._check import InvalidValue, array, whole
 from larl._compile import copy_fields, kernel
 from larl._latent import advance, begin
 from larl._words import WORLD, stream
-from larl.filter import belief, best_arm, condition, measured, observe, place, predict, steady_state
+from larl.filter import belief, best_arm, condition, linear, measured, observe, place, predict, steady_state
 from larl.world import Linear
 
 Floats = NDArray[np.float64]
@@ -27,13 +27,23 @@ def best_mean(mu: ArrayLike, beta: ArrayLike, mean: ArrayLike, variance: ArrayLi
     for two arms, for all β on a line. Further directions are averaged over a Sobol sequence, always the same; in units
     of an arm's standard deviation that is off by some 10⁻⁵ in a plane and 10⁻⁴ beyond.
     """
-    height, slopes = np.asarray(mu, dtype=float), np.asarray(beta, dtype=float)
+    given = {"mu": mu, "beta": beta, "mean": mean, "variance": variance}
+    height, slopes, centre, cov = (array("best_mean", name, value) for name, value in given.items())
+    shapes = {"mu": slopes.shape[:1], "mean": slopes.shape[1:], "variance": 2 * slopes.shape[1:]}
+    if slopes.ndim not in (1, 2):
+        raise InvalidValue("best_mean", "beta", beta, "(arms,) or (arms, m) numbers")
+    for name, value in (("mu", height), ("mean", centre), ("variance", cov)):
+        if value.shape != shapes[name]:
+            accepted = f"an array of shape {shapes[name]}, for beta of shape {slopes.shape}"
+            raise InvalidValue("best_mean", name, given[name], accepted)
     if slopes.ndim == 1:
-        height = height + slopes * np.asarray(mean, dtype=float)
-        slopes = np.sqrt(np.asarray(variance, dtype=float)) * slopes[:, None]
+        if cov < 0.0:
+            raise InvalidValue("best_mean", "variance", variance, "a number ≥ 0")
+        height = height + slopes * centre
+        slopes = np.sqrt(cov) * slopes[:, None]
     else:
-        size, vectors = np.linalg.eigh(np.asarray(variance, dtype=float))
-        height = height + slopes @ np.asarray(mean, dtype=float)
+        size, vectors = np.linalg.eigh(cov)
+        height = height + slopes @ centre
         slopes = slopes @ vectors * np.sqrt(np.maximum(size, 0.0))
         slopes = slopes - slopes.mean(axis=0)
         _, size, turned = np.linalg.svd(slopes, full_matrices=False)
@@ -93,7 +103,7 @@ def floor(world: Linear) -> float:
     simulated: `greedy_regret(world).mean`. It is then the floor of whoever does not pay for information; one who does
     may go below, but not below `floor_bound`.
     """
-    found = measured(world)
+    found = measured(linear("floor", "world", world))
     if found is None:
         return greedy_regret(world).mean
     u, b, _ = found
@@ -129,7 +139,6 @@ def _play_greedily(latent: Any, start: Any, seed: int, skip: int, steps: int, fo
         found[trial] = total / steps
 
 
-@lru_cache(maxsize=256)
 def greedy_regret(world: Linear, trials: int = 100, steps: int = 4000, seed: int = 0) -> Estimate:
     """Regret a step, in the long run, of the arm best at the exact filter's mean (`KalmanOracle`), simulated.
 
@@ -137,6 +146,11 @@ def greedy_regret(world: Linear, trials: int = 100, steps: int = 4000, seed: int
     """
     trials, steps = whole(2)("greedy_regret", "trials", trials), whole(1)("greedy_regret", "steps", steps)
     seed = whole(0, 2**63 - 1)("greedy_regret", "seed", seed)
+    return _greedy_regret(linear("greedy_regret", "world", world), trials, steps, seed)
+
+
+@lru_cache(maxsize=256)
+def _greedy_regret(world: Linear, trials: int, steps: int, seed: int) -> Estimate:
     begun: Any = replace(world, start="stationary")  # type: ignore[type-var]
     skip = world.k + math.ceil(math.log(1e-3) / math.log(min(max(world.spectral_radius, 1e-3), 0.999)))
     found = np.empty(trials)
@@ -149,7 +163,7 @@ def floor_bound(world: Linear) -> float:
 
     With P the error of that filter, E max_a(μ_a + β_aᵀz) for z ~ N(m, S) less the same for N(m, S − P).
     """
-    m, cov = world.m, _error_of_all_arms(world)
+    m, cov = linear("floor_bound", "world", world).m, _error_of_all_arms(world)
     everything = world.stationary_cov[:m, :m]
     return max(_long_run_best(world, everything) - _long_run_best(world, everything - cov[:m, :m]), 0.0)
 
@@ -170,11 +184,12 @@ def _error_of_all_arms(world: Linear) -> Floats:
 
 def random_cost(world: Linear) -> float:
     """Expected regret a step, in the long run, of choosing an arm at random."""
+    world = linear("random_cost", "world", world)
     average = float(np.mean(world.system.mu + world.loadings @ world.long_run_mean))
     return _long_run_best(world, world.stationary_cov[: world.m, : world.m]) - average
 
 
 def predictability(world: Linear) -> float:
     """1 − floor/random: the share of random's regret that the best informed policy avoids (0 if there is none)."""
-    cost = random_cost(world)
+    cost = random_cost(linear("predictability", "world", world))
     return 1.0 - floor(world) / cost if cost > 0.0 else 0.0

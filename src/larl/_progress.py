@@ -1,4 +1,5 @@
-"""What a person sees while a long run goes on: a bar and a table on a terminal, a line now and then elsewhere."""
+"""What a person sees while a long run goes on: a bar and a table on a terminal, one line that changes in a notebook, a
+line now and then elsewhere."""
 
 import math
 import sys
@@ -8,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from larl._check import boolean, optional
+
 FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 10.0
+SECONDS_BETWEEN_UPDATES = 0.25  # of the line in a notebook
 ROWS = 12  # of the table: those that changed last
 
 
@@ -23,16 +27,18 @@ class Progress:
         self._label, self._shared = "", False
         self.title = ""  # what the labels that follow belong to
         self._rows: dict[str, list[float]] = {}  # trials so far, their mean total regret, squared deviations
-        self._lines = bool(shown) and not terminal
+        self._lines, self._spoken = bool(shown) and not terminal, False
+        self._notebook: Any = None  # the display of a notebook, once there is one
+        self._in_notebook = self._lines and in_notebook()
         self._began = time.monotonic()
-        self._speak_at = self._began + FIRST_LINE
+        self._speak_at = self._began + (0.0 if self._in_notebook else FIRST_LINE)
         self._screen = self._make_screen() if terminal and shown is not False else None
 
     @classmethod
     def given(cls, progress: "bool | Progress | None", total: int, blocks: int) -> "Progress":
         """A Progress that others share, as it is and left open; else a new one."""
         if not isinstance(progress, Progress):
-            return cls(total, progress, blocks)
+            return cls(total, optional(boolean())("compare", "progress", progress), blocks)
         progress._shared = True
         return progress
 
@@ -68,7 +74,9 @@ class Progress:
         if self._blocks:
             parts.append(f"{self._blocks_done:,}/{self._blocks:,} blocks")
         if rate > 0:
-            parts += [f"{_short(rate)} steps/s", f"{_clock((self._total - self._done) / rate)} left"]
+            done = self._done >= self._total
+            time_ = f"in {_clock(passed)}" if done else f"{_clock((self._total - self._done) / rate)} left"
+            parts += [f"{_short(rate)} steps/s", time_]
         return "  ".join(parts)
 
     def __enter__(self) -> "Progress":
@@ -83,6 +91,8 @@ class Progress:
             self._shared = False
         elif self._screen:
             self._screen.stop()
+        elif self._spoken and error is None:
+            self._speak()
 
     def advance(self, steps: int) -> None:
         """So many more steps need not be played: they were done before."""
@@ -119,8 +129,29 @@ class Progress:
     def tick(self) -> None:
         """Speak, if it is time to. (A terminal is drawn anew by itself.)"""
         if self._lines and time.monotonic() > self._speak_at:
-            self._speak_at = time.monotonic() + SECONDS_BETWEEN_LINES
-            print(f"{self.line()}  {self._label}".rstrip(), file=sys.stderr, flush=True)
+            pause = SECONDS_BETWEEN_UPDATES if self._in_notebook else SECONDS_BETWEEN_LINES
+            self._speak_at = time.monotonic() + pause
+            self._speak()
+
+    def _speak(self) -> None:
+        self._spoken = True
+        line = f"{self.line()}  {self._label}".rstrip()
+        if not self._in_notebook:
+            print(line, file=sys.stderr, flush=True)
+        elif self._notebook is None:
+            from IPython import display
+
+            show: Any = display.display
+            self._notebook = show({"text/plain": line}, raw=True, display_id=True)
+        else:
+            self._notebook.update({"text/plain": line}, raw=True)
+
+
+def in_notebook() -> bool:
+    """Whether this is the process of a Jupyter notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")
 
 
 def _short(rate: float) -> str:

@@ -1,16 +1,14 @@
 """Worlds without a latent process: means that now and then are drawn anew, means that swing."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, checked, number, numbers, whole
+from larl._check import InvalidValue, Vector, check_fields, checked, number, numbers, required, spec, whole
 from larl._compile import implement, inline
 from larl._latent import Floats, advance, begin
-from larl._words import GOLDEN, START, normal_pair, stream, uniform, word
+from larl._words import GOLDEN, START, normal_pair, stream, word, word_to_uniform
 from larl.world import World
 
 
@@ -34,7 +32,7 @@ def change_begin(latent: ChangeState, seed: int, trial: int) -> None:
 
 def change_advance(latent: ChangeState, key: np.uint64, t: int) -> float:
     chance = word(key ^ GOLDEN, t)
-    if t > 0 and uniform(chance) < latent.hazard:
+    if t > 0 and word_to_uniform(chance) < latent.hazard:
         redraw(latent, chance)
     _, luck = normal_pair(key, t)
     return luck
@@ -44,7 +42,7 @@ implement(begin, ChangeState, change_begin)
 implement(advance, ChangeState, change_advance)
 
 
-@dataclass(frozen=True)
+@spec
 class ChangePoints(World):
     """Means that stand still and now and then, with probability `hazard` a step, are all drawn anew: N(0, spread²)."""
 
@@ -86,13 +84,13 @@ implement(begin, SeasonState, season_begin)
 implement(advance, SeasonState, season_advance)
 
 
-@dataclass(frozen=True)
+@spec
 class Seasonal(World):
     """Means that swing: μ_a + amplitude_a · sin(2πt/period + phase_a), and noise of sd σ_r."""
 
-    mu: Sequence[float] = checked(numbers(2))
-    amplitude: Sequence[float] = checked(numbers(2))
-    phase: Sequence[float] = checked(numbers(2))
+    mu: Vector = required(numbers(2))
+    amplitude: Vector = required(numbers(2))
+    phase: Vector = required(numbers(2))
     period: float = checked(number(above=0.0), 50.0)
     sigma_r: float = checked(number(0.0), 1.0)
     k = 0

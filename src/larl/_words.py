@@ -2,12 +2,16 @@
 
 A word is splitmix64 entered at any position (Steele, Lea & Flood 2014), so no generator carries state, and every
 trial, step and draw can be made on its own, in any order, on any thread.
+
+A policy is handed `bits`, a generator made from the word of its step. `uniform(bits)`, `pick(bits, count)` and
+`normal(bits)` each take fresh bits from it, so draws of one step are independent whatever their order and number.
 """
 
 import math
 import warnings
 
 import numpy as np
+from numpy.typing import NDArray
 
 from larl._compile import config, inline, kernel
 
@@ -42,13 +46,13 @@ def stream(seed: int, trial: int, name: np.uint64) -> np.uint64:
 
 
 @inline
-def uniform(word: np.uint64) -> float:
+def word_to_uniform(word: np.uint64) -> float:
     """A number in [0, 1), a multiple of 2⁻⁵³."""
     return np.float64(word >> np.uint64(11)) * 2.0**-53
 
 
 @inline
-def pick(word: np.uint64, count: int) -> int:
+def word_to_index(word: np.uint64, count: int) -> int:
     """One of 0 … count−1, all equally likely (to within 2⁻³²)."""
     return np.int64(((word >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))  # type: ignore[return-value]
 
@@ -56,9 +60,54 @@ def pick(word: np.uint64, count: int) -> int:
 @inline
 def normal_pair(key: np.uint64, position: int) -> tuple[float, float]:
     """Two independent standard normals (Box–Muller) from words 2·position and 2·position + 1 of a stream."""
-    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(word(key, 2 * position))))
-    angle = 2.0 * math.pi * uniform(word(key, 2 * position + 1))
+    radius = math.sqrt(-2.0 * math.log(1.0 - word_to_uniform(word(key, 2 * position))))
+    angle = 2.0 * math.pi * word_to_uniform(word(key, 2 * position + 1))
     return radius * math.cos(angle), radius * math.sin(angle)
+
+
+Bits = NDArray[np.uint64]  # (3,) the word of a step, how many words and how many normals were drawn
+SPLIT = np.uint64(0xD1B54A32D192ED03)  # words after the first come from a stream that normals do not use
+
+
+@inline
+def no_bits() -> Bits:
+    """A generator that `seed_bits` is still to seed."""
+    return np.empty(3, np.uint64)
+
+
+@inline
+def seed_bits(bits: Bits, word: np.uint64) -> None:
+    """Begin a step: all draws follow from its word."""
+    bits[0], bits[1], bits[2] = word, np.uint64(0), np.uint64(0)
+
+
+@inline
+def _next_word(bits: Bits) -> np.uint64:
+    """The word of the step, then those of a stream of its own."""
+    drawn = bits[1]
+    bits[1] = drawn + np.uint64(1)
+    return bits[0] if drawn == 0 else _mix((bits[0] ^ SPLIT) + drawn * GOLDEN)
+
+
+@inline
+def uniform(bits: Bits) -> float:
+    """Draw a number in [0, 1), a multiple of 2⁻⁵³."""
+    return word_to_uniform(_next_word(bits))
+
+
+@inline
+def pick(bits: Bits, count: int) -> int:
+    """Draw one of 0 … count−1, all equally likely (to within 2⁻³²)."""
+    return word_to_index(_next_word(bits), count)
+
+
+@inline
+def normal(bits: Bits) -> float:
+    """Draw a standard normal."""
+    drawn = bits[2]
+    bits[2] = drawn + np.uint64(1)
+    value, _ = normal_pair(bits[0], np.int64(drawn))  # type: ignore[arg-type]
+    return value
 
 
 @kernel

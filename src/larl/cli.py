@@ -6,9 +6,9 @@ Exit codes: 0 done, 1 a file or storage could not be used, 2 the request was ref
 
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,12 +17,6 @@ from larl import _diagnose_command as diagnosis
 from larl._check import InvalidValue
 from larl.rehearsal import commands as rehearsal
 from larl.service import commands as service
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console
-
-    from larl.result import Result
 
 app = typer.Typer(
     help="Bandits whose rewards drift: compare policies in worlds with a hidden auto-regressive state.",
@@ -43,7 +37,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             code, line = 1, f"error: {error}"
         except MemoryError as error:
-            code, line = 1, f"error: not enough memory ({error}); fewer trials, or keep = 'summary', need less"
+            from larl._memory import not_enough
+
+            code, line = 1, f"error: {not_enough(error)}"
         except RuntimeError as error:
             from larl.scale import BlocksFailed
 
@@ -128,7 +124,7 @@ def auto(
 @app.command()
 @guarded
 def compare(
-    study: Annotated[Path, typer.Argument(help="A TOML file; examples/study.toml shows every key.")],
+    study: Annotated[Path, typer.Argument(help="A TOML file; `larl examples study` writes one that shows every key.")],
     out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results"),
     threads: Threads = None,
     cluster: Annotated[
@@ -139,7 +135,10 @@ def compare(
     ] = None,
     block: Annotated[int | None, typer.Option(min=1, help="Trials of a block.", show_default="by the study")] = None,
     heatmap: Annotated[
-        str | None, typer.Option(help="Two hyper-parameters of a grid, as s,alpha: regret over them as a figure.")
+        str | None, typer.Option(help="One or two hyper-parameters of a grid, as s or s,alpha: draw regret over them.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Policy that the others are compared with.", show_default="the study's first")
     ] = None,
     units: Annotated[int | None, typer.Option(min=1, help="Units of a cohort.", show_default="the study's")] = None,
     pooling: Annotated[
@@ -150,14 +149,42 @@ def compare(
 
     Where it runs, and how often it was stopped, changes no byte of the result.
     """
+    from larl._check import one_of
     from larl._files import output_folder
+    from larl._study_output import write_study
     from larl.study import read_study
     from larl.testbed import check_axes
 
     wanted = read_study(study, units=units, pooling=pooling)
-    axes = check_axes(heatmap, wanted.candidates) if heatmap else None
+    axes = () if heatmap is None else check_axes(heatmap, wanted.candidates)
+    if reference is not None:
+        one_of(*wanted.policies)("larl compare", "reference", reference)
     with output_folder(out):
-        _write(wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block), out, axes)
+        result = wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
+        write_study(result, out, axes, reference)
+
+
+@app.command()
+@guarded
+def examples(
+    name: Annotated[str | None, typer.Argument(help="Write this example.", show_default="list them all")] = None,
+    to: Annotated[Path, typer.Option(help="Folder to write it to.")] = Path(),
+) -> None:
+    """List the example files, or write one of them, to be changed and run."""
+    from larl.examples import example_names, example_text, first_comment
+
+    if name is None:
+        for each in example_names():
+            print(f"{each:12}  {first_comment(each)}")
+        return
+    text, path = example_text(name), to / f"{name.removesuffix('.toml')}.toml"
+    to.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InvalidValue("larl examples", "to", str(path), "a file that does not exist yet") from None
+    print(f"written: {path}")
 
 
 @app.command()
@@ -193,78 +220,6 @@ def warm(names: Annotated[list[str] | None, typer.Argument(help="Policies.", sho
 
 for part in (diagnosis, service, rehearsal):
     part.mount(app, guarded)
-
-
-def _write(result: "Result", out: Path, axes: tuple[str, str] | None = None) -> None:
-    """Figures, data and tables into a folder; the tables on the screen too."""
-    from larl import plots, testbed
-    from larl._files import write_whole
-
-    shown = testbed.leading(result)
-    figures = {"regret": shown.plot_regret(), "wins": shown.plot_wins()}
-    if axes:
-        figures["heatmap"] = plots.plot_heat(testbed.heat(result, *axes))
-    table = testbed.units(result)
-    written = [
-        result.save(out / "result.nc"),
-        write_whole(out / "summary.csv", result.summary().to_csv),
-        write_whole(out / "units.csv", partial(table.to_csv, index=False)),
-        write_whole(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
-    ]
-    for name, figure in figures.items():
-        written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
-    _show(result)
-    _show_units(table)
-    print("\nwritten: " + ", ".join(str(path) for path in written))
-
-
-def _show_units(units: "pd.DataFrame") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    wanted = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
-    columns = [(measure, part) for measure, part in wanted if measure in set(units["measure"])]
-    words = {"mean": "mean", "p25": "25%", "p75": "75%"}
-    table = Table("policy", *(f"{measure}: {words[part]}" for measure, part in columns), box=None, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for world, rows in units.groupby("world", sort=False):
-        if world:
-            table.add_row(Text(str(world), style="bold"))
-        for name, each in rows.groupby("policy", sort=False):
-            value = each.set_index("measure")[["mean", "mean_se", "p25", "p25_se", "p75", "p75_se"]].to_dict("index")
-            cells = [f"{value[m][part]:.1f} ± {value[m][f'{part}_se']:.1f}" for m, part in columns]
-            table.add_row(Text(f"  {name}"), *cells)
-    print("\nover units: mean and percentiles of the totals, ± their standard errors\n")
-    _console().print(table)
-
-
-def _show(result: "Result") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("policy", *("mean", "± se", "sd", "95% of mean", "wins"), box=None, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    summary = result.summary()
-    for world in result.worlds or [""]:
-        if world:
-            table.add_row(Text(world, style="bold"))
-        for name, row in (summary.loc[world] if world else summary).iterrows():
-            wins = f"{100 * row['wins']:.0f}%" if "wins" in row else ""
-            interval = f"{row['low']:.1f} – {row['high']:.1f}"
-            table.add_row(
-                Text(f"  {name}"), f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", interval, wins
-            )
-    each = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
-    print(f"total regret over {result.data.sizes['trial']:,} {each}; wins: share of duels won against the others\n")
-    _console().print(table)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 140)
 
 
 def main() -> None:

@@ -1,19 +1,21 @@
 """Policies × worlds → Result."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from larl._check import InvalidValue, one_of, optional, whole
+from larl._check import Check, InvalidValue, instance, one_of, optional, whole
+from larl._memory import machine_memory, not_enough, safe_init
 from larl._moments import LEVELS, fold, moments_init, quantiles, variance
 from larl._progress import Progress
 from larl.blocks import Arrays, Block, Source, cut, default_threads, on_threads, quick_size, times
 from larl.engine import Trace
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled
-from larl.world import World
+from larl.world import World, a_world
 
 if TYPE_CHECKING:
     from larl.result import Result
@@ -23,6 +25,7 @@ SEED_MAX = 2**63 - 1
 MOST_ARMS = 2**15 - 1  # arms are kept as 16-bit numbers
 MOST = 2**40  # steps or trials: a typing error, not a study
 MOST_UNITS = 2**20
+STEP_BYTES = 18  # of a step of keep="all": regret and reward as 64-bit numbers, the arm as a 16-bit one
 
 
 def compare(
@@ -51,23 +54,27 @@ def compare(
     `progress`: a bar on the terminal if None, always if True, never if False; or a Progress that several comparisons
     share. `source` says who plays the blocks; threads of this process unless given.
     """
-    worlds = dict(world) if isinstance(world, Mapping) else {"world": world}
+    _check_policies(policies)
+    worlds = _named_worlds(world)
     horizon, trials = whole(1, MOST)("compare", "horizon", horizon), whole(1, MOST)("compare", "trials", trials)
     seed, keep = whole(0, SEED_MAX)("compare", "seed", seed), one_of("all", "summary")("compare", "keep", keep)
     threads = optional(whole(1))("compare", "threads", threads) or default_threads()
     block = optional(whole(1))("compare", "block", block)
     units, pooling = check_cohort("compare", units, pooling)
-    _check_names("policies", policies, Policy, "a larl policy, such as larl.LARL(s=5)")
-    _check_names("world", worlds, World, "a larl.LatentAR or another world")
-    check_built(policies, worlds, horizon, pooling)
+    check_built(policies, worlds, horizon, pooling, threads)
     size, rows = block or quick_size(horizon * (units or 1), trials, threads), (trials, units) if units else (trials,)
     blocks = cut(worlds, policies, horizon, trials, seed, keep, size, units, pooling)
-    keeper: _Keeper = (_Everything if keep == "all" else _Summary)((len(worlds), len(policies)), rows, horizon)
     cells = {(place, name): (i, j) for i, place in enumerate(worlds) for j, name in enumerate(policies)}
-    count = len(cells) * -(-trials // size)
-    with Progress.given(progress, len(cells) * trials * horizon * (units or 1), count) as bar:
-        for each, arrays in (source or _from_threads(threads))(blocks, bar):
-            keeper.take(cells[each.place, each.name], each, arrays)
+    count, steps = len(cells) * -(-trials // size), len(cells) * trials * horizon * (units or 1)
+    try:
+        if keep == "all" and steps * STEP_BYTES > (machine_memory() or math.inf):
+            raise not_enough(needed=steps * STEP_BYTES)
+        keeper: _Keeper = (_Everything if keep == "all" else _Summary)((len(worlds), len(policies)), rows, horizon)
+        with Progress.given(progress, steps, count) as bar:
+            for each, arrays in (source or _from_threads(threads))(blocks, bar):
+                keeper.take(cells[each.place, each.name], each, arrays)
+    except MemoryError as error:
+        raise not_enough(error) from error
     variables, at = keeper.variables()
     about = {"seed": str(seed), "keep": keep} | ({"pooling": pooling} if units else {})
     return _labelled(variables, at, policies, world, about)
@@ -82,14 +89,15 @@ def check_cohort(owner: str, units: Any, pooling: Any) -> tuple[int | None, str]
 
 
 def check_built(
-    policies: Mapping[str, Policy], worlds: Mapping[str, World], horizon: int, pooling: str = "none"
+    policies: Mapping[str, Policy], worlds: Mapping[str, World], horizon: int, pooling: str = "none", threads: int = 1
 ) -> None:
     """Refuse what cannot be built, before anything runs."""
     for name, place in worlds.items():
         if place.arms > MOST_ARMS:
             raise InvalidValue("compare", f"arms of world {name!r}", place.arms, f"at most {MOST_ARMS:,} arms")
         for policy in policies.values():
-            pooled(policy, policy.init(place.arms, horizon=horizon, world=place), pooling)
+            state = safe_init(policy, place.arms, horizon=horizon, world=place, copies=1 + threads)
+            pooled(policy, state, pooling)
 
 
 def _from_threads(threads: int) -> Source:
@@ -106,14 +114,26 @@ def _from_threads(threads: int) -> Source:
     return source
 
 
-def _check_names(field: str, given: object, kind: type, accepted: str) -> None:
+def _check_policies(given: object) -> None:
     if not isinstance(given, Mapping) or not given:
-        raise InvalidValue("compare", field, given, f"a non-empty mapping from names to values, each {accepted}")
+        accepted = "a mapping from names to policies, such as {'LARL': larl.LARL(s=5), 'UCB': larl.UCB()}"
+        raise InvalidValue("compare", "policies", given, accepted)
+    _check_names("policies", given, instance(Policy, "a policy, such as larl.LARL(s=5)"))
+
+
+def _named_worlds(given: Any) -> dict[str, World]:
+    if isinstance(given, Mapping) and given:
+        _check_names("world", given, a_world)
+        return dict(given)
+    several = "or a mapping from names to worlds, such as {'k = 1': larl.worlds.paper(1)}"
+    return {"world": instance(World, f"a world, such as larl.worlds.paper(1), {several}")("compare", "world", given)}
+
+
+def _check_names(field: str, given: Mapping[Any, Any], check: Check) -> None:
     for name, value in given.items():
         if not isinstance(name, str) or not name:
             raise InvalidValue("compare", f"{field} name", name, "a non-empty string")
-        if not isinstance(value, kind):
-            raise InvalidValue("compare", f"{field}[{name!r}]", value, accepted)
+        check("compare", f"{field}[{name!r}]", value)
 
 
 class _Keeper(Protocol):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from larl._compile import INNER, copy_fields, entry, generic, implement
 from larl._latent import advance, begin, react
-from larl._words import POLICY, WORLD, stream, word
-from larl.policies._contract import act, present, reveal, update
+from larl._words import POLICY, WORLD, no_bits, seed_bits, stream, word
+from larl.policies._contract import act, has_nan, present, reveal, update
 from larl.variants import ContextState
 
 Floats = NDArray[np.float64]
@@ -45,12 +45,13 @@ implement(show, ContextState, show_context)
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
 def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
-    noise, words = stream(seed, trial, WORLD), stream(seed, trial, POLICY)
+    noise, words, bits = stream(seed, trial, WORLD), stream(seed, trial, POLICY), no_bits()
     for i in range(trace.regret.size):
         luck = advance(latent, noise, first + i)
         reveal(state, latent.means)
         show(latent, state)
-        arm = act(state, word(words, first + i))
+        seed_bits(bits, word(words, first + i))
+        arm = act(state, bits)
         if not 0 <= arm < latent.means.size:
             raise ValueError("a policy chose an arm that does not exist")
         best = latent.means[0]
@@ -82,3 +83,5 @@ def play(
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
+        if has_nan(state):
+            raise ArithmeticError("a policy's State has numbers that are nan")

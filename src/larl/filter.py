@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from larl._check import InvalidValue, number, whole
+from larl._check import InvalidValue, array, instance, number, whole
 from larl._compile import assign, inline, kernel
 from larl.world import LatentAR, Linear
+
+linear = instance(Linear, "a larl.LatentAR or a larl.LatentVAR")
 
 Floats = NDArray[np.float64]
 
@@ -155,7 +157,11 @@ def filter_path(world: Linear, arms: ArrayLike, rewards: ArrayLike) -> tuple[Flo
 
     Where z_t is a vector, (steps, m) and (steps, m, m).
     """
-    played, seen = np.asarray(arms), np.asarray(rewards, dtype=float)
+    world, played, seen = (
+        linear("filter_path", "world", world),
+        np.asarray(arms),
+        array("filter_path", "rewards", rewards),
+    )
     if played.shape != seen.shape or played.ndim != 1:
         raise InvalidValue("filter_path", "rewards", seen.shape, f"as many rewards as arms: shape {played.shape}")
     now, m = belief(world), world.m
@@ -178,7 +184,7 @@ class Measured(NamedTuple):
 
 def measured(world: Linear) -> Measured | None:
     """What a reward measures, whichever arm is played; None where that depends on the arm."""
-    beta = world.loadings
+    beta = linear("measured", "world", world).loadings
     length = np.abs(np.hypot.reduce(beta, axis=1))
     if length.min() == 0.0:
         return None
@@ -245,9 +251,13 @@ def _riccati(gamma: Floats, noise: Floats, c: Floats, variance: float) -> Floats
     return cov
 
 
-@lru_cache(maxsize=256)
 def steady_state(world: Linear) -> SteadyState:
     """The steady-state filter: P = ΓPΓᵀ + W − ΓPCᵀ(CPCᵀ + V)⁻¹CPΓᵀ (App. C), with γ₀ where the paper drops it."""
+    return _steady_state(linear("steady_state", "world", world))
+
+
+@lru_cache(maxsize=256)
+def _steady_state(world: Linear) -> SteadyState:
     system, (direction, scale, variance), m = world.system, _must_be_measured(world), world.m
     c = np.concatenate([direction, np.zeros(m * (world.k - 1))])
     unit = float(np.diag(system.noise).max())

@@ -1,7 +1,7 @@
 """What a comparison found: labelled traces, totals with their uncertainty, win rates; saved whole and loaded again."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from larl._check import InvalidValue, whole
+from larl._check import InvalidValue, a_path, instance, one_of
 from larl._files import write_whole
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ class Result:
     """
 
     def __init__(self, data: xr.Dataset) -> None:
+        if not isinstance(data, xr.Dataset) or not {"policy", "trial"} <= set(data.sizes):
+            accepted = "the dataset of a Result; larl.compare, larl.load and larl.join make Results"
+            raise InvalidValue("Result", "data", data, accepted)
         self.data = data
 
     @property
@@ -69,6 +72,7 @@ class Result:
 
     def unit_total(self, skip: int | str = 0) -> xr.DataArray:
         """Total regret of each unit of each trial: (policy, trial, unit); without cohorts a trial is a unit."""
+        skip = _skip(skip)
         if "total" in self.data:
             if skip != 0:
                 raise InvalidValue("Result.total", "skip", skip, "0, as single steps were not kept (keep='summary')")
@@ -81,20 +85,32 @@ class Result:
         return self.data.sizes.get("unit")
 
     def _counted(self, skip: int | str) -> xr.DataArray:
-        first = self.data["k"] if skip == "k" else whole(0)("Result", "skip", skip)
+        skip = _skip(skip)
+        first = self.data["k"] if isinstance(skip, str) else skip
         return self.regret.where(self.data["time"] >= first, 0.0)
 
-    def summary(self, skip: int | str = 0) -> pd.DataFrame:
-        """One row a policy: mean total regret, sd, standard error, 95% interval of the mean, and how often it beats
-        each other policy (`beats …`) and all of them on average (`wins`)."""
-        total = self.total(skip)
+    def summary(self, skip: int | str = 0, reference: str | None = None) -> pd.DataFrame:
+        """One row for each policy: its total regret, the difference to a reference policy, and its win rates.
+
+        `mean`, `sd`, `se`: mean, standard deviation and standard error of the total regret over trials. `low`, `high`:
+        95% interval of the mean. `minus …`: mean regret minus that of the reference policy (the first unless given),
+        with its 95% interval in `minus …, low` and `minus …, high`; negative is better than the reference. Policies
+        meet the same luck, so differences are taken trial by trial; whether two policies differ is read from this
+        interval, not from those of the means. `duels won`: share of duels won, a duel
+        being a trial of this policy against one other, averaged over the others; ties count half. `beats …`: the same
+        against one other policy.
+        """
+        total, reference = self.total(skip), self._reference(reference)
         trials = total.sizes["trial"]
         sd = total.std("trial", ddof=1) if trials > 1 else total.mean("trial") * np.nan
         mean, error = total.mean("trial"), sd / np.sqrt(trials)
         columns = {"mean": mean, "sd": sd, "se": error, "low": mean - Z95 * error, "high": mean + Z95 * error}
         rates = self.wins(skip)["rate"]
         if len(self.policies) > 1:
-            columns["wins"] = rates.mean("versus")
+            pairs = self.differences(skip, reference)
+            columns |= {f"minus {reference}": pairs["mean"]}
+            columns |= {f"minus {reference}, {end}": pairs[end] for end in ("low", "high")}
+            columns["duels won"] = rates.mean("versus")
             columns |= {f"beats {name}": rates.sel(versus=name, drop=True) for name in self.policies}
         frame = xr.Dataset({name: column.reset_coords(drop=True) for name, column in columns.items()}).to_dataframe()
         if self.worlds:
@@ -103,6 +119,22 @@ class Result:
         else:
             order = pd.Index(self.policies, name="policy")
         return frame.loc[order, list(columns)]
+
+    def differences(self, skip: int | str = 0, reference: str | None = None) -> xr.Dataset:
+        """Total regret minus that of the reference policy (the first unless given), paired by trial.
+
+        Mean over trials, its standard error `se`, and its 95% interval `low`, `high`. With keep="summary" too, as every
+        trial's total is kept.
+        """
+        total = self.total(skip)
+        away = total - total.sel(policy=self._reference(reference), drop=True)
+        trials = total.sizes["trial"]
+        mean = away.mean("trial")
+        error = away.std("trial", ddof=1) / np.sqrt(trials) if trials > 1 else mean * np.nan
+        return xr.Dataset({"mean": mean, "se": error, "low": mean - Z95 * error, "high": mean + Z95 * error})
+
+    def _reference(self, name: str | None) -> str:
+        return self.policies[0] if name is None else one_of(*self.policies)("Result", "reference", name)
 
     def wins(self, skip: int | str = 0) -> xr.Dataset:
         """How often the row's policy has less total regret than the column's: rate, and its 95% interval (Wilson 1927).
@@ -154,8 +186,15 @@ class Result:
 
         return plot_wins(self, **options)
 
+    def plot_lookback(self, **options: Any) -> "Figure":
+        """Mean total regret over the s of the policies; see `larl.plots.plot_lookback`."""
+        from larl.plots import plot_lookback
+
+        return plot_lookback(self, **options)
+
     def save(self, path: str | Path) -> Path:
         """Write a NetCDF file (classic format, 64-bit offsets). The same result gives the same bytes."""
+        path = a_path("Result.save", "path", path)
         data = self.data.assign_attrs(format=FORMAT)
         largest = max(variable.nbytes for variable in data.variables.values())
         if largest >= 2**31:
@@ -175,13 +214,27 @@ class Result:
         return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
 
 
+def _skip(value: Any) -> int | str:
+    """How many first steps not to count: "k", or a number."""
+    if isinstance(value, str) and value == "k":
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidValue("Result", "skip", value, "a whole number ≥ 0, or 'k' for the k of each world")
+    return int(value)
+
+
 def _over_units(values: xr.DataArray) -> xr.DataArray:
     return values.mean("unit") if "unit" in values.dims else values
 
 
 def join(results: Iterable[Result]) -> Result:
     """Results of the same policy names, trials and seed in different worlds as one, with a world for each."""
-    parts = [one.data if one.worlds else one.data.expand_dims("world") for one in results]
+    if isinstance(results, Result) or not isinstance(results, Iterable) or isinstance(results, str | Mapping):
+        raise InvalidValue("join", "results", results, "a list of results")
+    given = [instance(Result, "a larl.Result")("join", f"results[{i}]", one) for i, one in enumerate(results)]
+    if not given:
+        raise InvalidValue("join", "results", given, "one result or more")
+    parts = [one.data if one.worlds else one.data.expand_dims("world") for one in given]
     for field, values in (
         ("seed", [part.attrs["seed"] for part in parts]),
         ("keep", [part.attrs["keep"] for part in parts]),
@@ -206,8 +259,8 @@ def join(results: Iterable[Result]) -> Result:
 
 def load(path: str | Path) -> Result:
     """The result that `Result.save` wrote."""
-    accepted = "a whole file that Result.save wrote"
-    if not Path(path).is_file():
+    accepted, path = "a whole file that Result.save wrote", a_path("load", "path", path)
+    if not path.is_file():
         raise InvalidValue("load", "path", str(path), f"{accepted}; there is no such file")
     try:
         data = xr.load_dataset(path, engine="scipy")

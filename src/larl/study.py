@@ -11,7 +11,7 @@ paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 
                             # larl.LatentAR, or world = "Seasonal" (LatentVAR, any of larl.variants) and its fields
 
 [policies."LARL, s = 1"]
-policy = "LARL"             # any registered name, and the fields of its spec
+policy = "LARL"             # any registered name, or "module:Class" for an own policy, and the fields of its spec
 s = 1
 
 [policies.LARL]
@@ -23,16 +23,29 @@ alpha = [0.5, 1.0]
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from larl import variants, worlds
-from larl._check import InvalidValue, check_fields, checked, known_fields, one_of, optional, whole
+from larl._check import (
+    InvalidValue,
+    a_path,
+    check_fields,
+    checked,
+    known_fields,
+    one_of,
+    optional,
+    required,
+    spec,
+    whole,
+)
 from larl._progress import Progress
 from larl._toml import line_of, lines
 from larl.blocks import code_of, default_threads, task_size
@@ -54,14 +67,14 @@ class Candidate(NamedTuple):
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@spec
 class Study:
     """Worlds × policies, and how long, how often and from which seed to play."""
 
     worlds: Mapping[str, World]
     policies: Mapping[str, Policy]
-    horizon: int = checked(whole(1, MOST))
-    trials: int = checked(whole(1, MOST))
+    horizon: int = required(whole(1, MOST))
+    trials: int = required(whole(1, MOST))
     seed: int = checked(whole(0, SEED_MAX), 0)
     keep: str = checked(one_of("all", "summary"), "all")
     candidates: Mapping[str, Candidate] = field(default_factory=dict)  # the policies that are points of a grid
@@ -118,7 +131,7 @@ def read_study(path: str | Path, **instead: Any) -> Study:
 
 def read_toml(path: str | Path) -> tuple[dict[str, Any], "Places"]:
     """What is in a TOML file, and where."""
-    file = Path(path)
+    file = a_path("study", "file", path)
     try:
         text = file.read_text(encoding="utf-8")
         values = tomllib.loads(text)
@@ -180,7 +193,7 @@ def _study(values: Mapping[str, Any], places: Places) -> Study:
                 if title in policies or (title != name and title in given["policies"]):
                     raise InvalidValue(f"policies.{name}", "grid", title, "candidates of different names")
                 plain = {key: value for key, value in table.items() if key != "grid"}
-                policies[title] = from_dict(plain | point, f"policies.{name}")
+                policies[title] = read_policy(plain | point, f"policies.{name}", Path(places.file).parent)
                 if point:
                     candidates[title] = Candidate(name, point)
     with places.naming():
@@ -189,6 +202,39 @@ def _study(values: Mapping[str, Any], places: Places) -> Study:
         with places.naming("policies", candidates[name].grid if name in candidates else name):
             check_built({name: policy}, found, study.horizon, study.pooling)
     return study
+
+
+def read_policy(values: Mapping[str, Any], owner: str, folder: Path) -> Policy:
+    """The policy of a table: a registered one by its name, any other by `module:Class`.
+
+    The module is looked for among installed ones, in `folder` and in the working directory.
+    """
+    name = values.get("policy")
+    if not isinstance(name, str) or ":" not in name:
+        return from_dict(values, owner)
+    kind = _own_policy(name, owner, folder)
+    return kind(**known_fields(kind, {key: value for key, value in values.items() if key != "policy"}, owner))
+
+
+def _own_policy(name: str, owner: str, folder: Path) -> type[Policy]:
+    module, _, title = name.partition(":")
+    for place in (str(folder.resolve()), str(Path.cwd())):
+        if place not in sys.path:
+            sys.path.append(place)
+    try:
+        found = getattr(import_module(module), title, None)
+    except Exception as error:  # whatever a user's module raises
+        accepted = f"module:Class of a module that can be imported; {module!r} cannot ({type(error).__name__}: {error})"
+        raise InvalidValue(owner, "policy", name, accepted) from error
+    if not isinstance(found, type) or not issubclass(found, Policy):
+        accepted = f"module:Class where Class is a larl.Policy; {module!r} has {_policies_of(module)}"
+        raise InvalidValue(owner, "policy", name, accepted)
+    return found
+
+
+def _policies_of(module: str) -> str:
+    kinds = [kind for kind in vars(sys.modules[module]).values() if isinstance(kind, type) and issubclass(kind, Policy)]
+    return ", ".join(kind.__name__ for kind in kinds if kind is not Policy) or "none"
 
 
 def _check_tables(section: str, given: object) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue
-from larl.result import Result
+from larl._check import InvalidValue, instance
+from larl.result import Z95, Result
 
 PERCENTILES = {"p25": 0.25, "p75": 0.75}
 SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
@@ -35,11 +35,13 @@ def percentile_error(sample: NDArray[np.float64], level: float) -> float:
     return float(high - low) / 2
 
 
-def units(result: Result) -> pd.DataFrame:
+def units(result: Result, reference: str | None = None) -> pd.DataFrame:
     """One row a world, candidate and measure: mean, percentiles and their standard errors (columns …_se).
 
+    `difference` is the mean minus that of the policy `reference` (the first unless given), taken trial by trial.
     Candidates of a grid carry its name and their hyper-parameters, a column each.
     """
+    reference = instance(Result, "a larl.Result")("units", "result", result)._reference(reference)
     measures = {"regret": result.unit_total()}
     if "reward" in result.data:
         measures["reward"] = result.reward.sum("time")
@@ -54,11 +56,18 @@ def units(result: Result) -> pd.DataFrame:
             if points:
                 about |= {"grid": point["grid"]} | {key: point["parameters"].get(key) for key in keys}
             for measure, values in measures.items():
-                mine = values.sel({"policy": name} | ({"world": place} if place else {}))
-                statistics = _statistics(mine.transpose("trial", ...).values)
-                rows.append(about | {"measure": measure} | statistics)
+                here = (values.sel(world=place) if place else values).transpose("policy", "trial", ...)
+                statistics = _statistics(here.sel(policy=name).values)
+                statistics |= _difference(here.sel(policy=name).values, here.sel(policy=reference).values)
+                rows.append(about | {"measure": measure, "reference": reference} | statistics)
     # As objects, for whole numbers would become fractions beside a candidate that has none.
     return pd.DataFrame(rows, dtype=object).astype({name: type(value) for name, value in statistics.items()})
+
+
+def _difference(sample: NDArray[np.float64], reference: NDArray[np.float64]) -> dict[str, float]:
+    """Mean of the differences between two samples of the same trials, and its standard error."""
+    away = (sample - reference).reshape(sample.shape[0], -1).mean(axis=1)
+    return {"difference": float(away.mean()), "difference_se": _error(away)}
 
 
 def _statistics(sample: NDArray[np.float64]) -> dict[str, float]:
@@ -87,7 +96,10 @@ def grid(result: Result) -> dict[str, dict[str, Any]]:
 
 
 def leading(result: Result) -> Result:
-    """The result without the candidates of a grid that are best in no world: what figures have room for."""
+    """The result without the candidates of a grid that are best in no world: what figures have room for.
+
+    `shown_note` says which these are.
+    """
     points, mean = grid(result), result.total().mean("trial")
     best = set()
     for title in {point["grid"] for point in points.values()}:
@@ -97,12 +109,27 @@ def leading(result: Result) -> Result:
     return Result(result.data.sel(policy=kept)) if points else result
 
 
+def shown_note(result: Result) -> str:
+    """Which candidates of each grid `leading` shows, out of how many; empty if the study had no grid."""
+    points, shown = grid(result), set(leading(result).policies)
+    notes = []
+    for title in dict.fromkeys(point["grid"] for point in points.values()):
+        mine = [name for name, point in points.items() if point["grid"] == title]
+        some = sum(name in shown for name in mine)
+        notes.append(f"{title}: the best of {len(mine)} candidates" if some == 1 else f"{title}: {some} of {len(mine)}")
+    if not notes:
+        return ""
+    return "; ".join(notes) + " (those with the least mean regret in a world, chosen on these same trials)"
+
+
 def latex(table: pd.DataFrame) -> str:
     r"""The table of `units` in LaTeX, for \usepackage{booktabs}: standard errors in parentheses."""
     measures = [name for name in ("regret", "reward") if name in set(table["measure"])]
-    columns = [(name, part) for name in measures for part in ("mean", *PERCENTILES)]
-    titles = {"mean": "mean", "p25": r"25\,\%", "p75": r"75\,\%"}
-    width = 1 + len(PERCENTILES)
+    parts = ["mean", *(["difference"] if table["policy"].nunique() > 1 else []), *PERCENTILES]
+    columns = [(name, part) for name in measures for part in parts]
+    reference = _escaped(str(table["reference"].iloc[0]))
+    titles = {"mean": "mean", "p25": r"25\,\%", "p75": r"75\,\%", "difference": rf"$-$ {reference}"}
+    width = len(parts)
     groups = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{total {name}}}" for name in measures)
     rules = " ".join(rf"\cmidrule(lr){{{2 + width * i}-{1 + width * (i + 1)}}}" for i in range(len(measures)))
     lines = [
@@ -132,14 +159,39 @@ def _escaped(text: str) -> str:
     return "".join(SIGNS.get(sign, sign) for sign in text)
 
 
-def check_axes(text: str, points: Mapping[str, Any]) -> tuple[str, str]:
-    """The two hyper-parameters in `s,alpha`, if one grid of a study's candidates has both."""
-    names = [name.strip() for name in text.split(",")]
+def check_axes(text: str, points: Mapping[str, Any]) -> tuple[str, ...]:
+    """The one or two hyper-parameters in `s` or `s,alpha`, if one grid of a study's candidates has them."""
+    names = [name.strip() for name in text.split(",")] if isinstance(text, str) else []
     grids = {tuple(point.parameters) for point in points.values()}
-    if len(set(names)) != 2 or len(names) != 2 or not any(set(names) <= set(keys) for keys in grids):
+    if len(names) not in (1, 2) or len(set(names)) < len(names) or not any(set(names) <= set(keys) for keys in grids):
         some = "; ".join(", ".join(keys) for keys in sorted(grids)) or "there is no grid in this study"
-        raise InvalidValue("heat map", "hyper-parameters", text, f"two of one grid, as s,alpha ({some})")
-    return names[0], names[1]
+        raise InvalidValue("heat map", "hyper-parameters", text, f"one or two of one grid, as s or s,alpha ({some})")
+    return tuple(names)
+
+
+def line(result: Result, parameter: str) -> dict[tuple[str, str], pd.DataFrame]:
+    """(grid, world) → for each value of a hyper-parameter the mean total regret and its 95% interval `low`, `high`.
+
+    Where a grid has further hyper-parameters, each trial's regret is first averaged over them.
+    """
+    points, total, found = grid(result), result.total(), {}
+    for title in dict.fromkeys(point["grid"] for point in points.values()):
+        mine = {name: point["parameters"] for name, point in points.items() if point["grid"] == title}
+        if not all(parameter in parameters for parameters in mine.values()):
+            continue
+        values: dict[str, list[str]] = {}
+        for name, parameters in mine.items():
+            values.setdefault(json.dumps(parameters[parameter]), []).append(name)
+        for place in result.worlds or [""]:
+            here = total.sel(world=place) if place else total
+            rows = {}
+            for value, names in values.items():
+                sample = here.sel(policy=names).mean("policy").values
+                mean, half = float(sample.mean()), Z95 * _error(sample)
+                rows[value] = {"mean": mean, "low": mean - half, "high": mean + half}
+            index = pd.Index([json.loads(value) for value in rows], name=parameter)
+            found[title, place] = pd.DataFrame(list(rows.values()), index=index)
+    return found
 
 
 def heat(result: Result, across: str, down: str) -> dict[tuple[str, str], pd.DataFrame]:
@@ -147,7 +199,12 @@ def heat(result: Result, across: str, down: str) -> dict[tuple[str, str], pd.Dat
 
     Where a grid has further hyper-parameters, it is the mean over them.
     """
+    if not grid(result):
+        raise InvalidValue("heat", "result", result, "the result of a study with a grid")
     table = units(result)
+    for name in (across, down):
+        if not isinstance(name, str) or name not in table:
+            raise InvalidValue("heat", "hyper-parameter", name, "one of a grid of this study")
     table = table[(table["measure"] == "regret") & (table["grid"] != "")]
     found = {}
     for (title, place), rows in table.groupby(["grid", "world"], sort=False):

@@ -14,26 +14,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, number, one_of, whole
+from larl._check import instance, number, one_of, whole
 from larl._floor import best_mean as best_mean
 from larl._floor import floor as floor
 from larl._floor import floor_bound as floor_bound
 from larl._floor import greedy_regret as greedy_regret
 from larl._floor import predictability as predictability
 from larl._floor import random_cost as random_cost
-from larl.filter import steady_state
+from larl.filter import linear, steady_state
 from larl.world import LatentAR, Linear
 
 Floats = NDArray[np.float64]
 
 
 def _scalar(world: object, asked: str) -> LatentAR:
-    if not isinstance(world, LatentAR):
-        raise InvalidValue(asked, "world", world, "a larl.LatentAR: the paper's bounds are for a scalar latent state")
-    return world
+    accepted = "a larl.LatentAR: the paper's bounds are for a scalar latent state"
+    found: LatentAR = instance(LatentAR, accepted)(asked, "world", world)
+    return found
 
 
-@lru_cache(maxsize=256)
+def _common(asked: str, s: object, delta: object, horizon: object) -> tuple[int, float, int]:
+    return (
+        whole(0)(asked, "s", s),
+        number(above=0.0, below=1.0)(asked, "delta", delta),
+        whole(1)(asked, "horizon", horizon),
+    )
+
+
 def reward_parameters(world: Linear, s: int) -> Floats:
     """θ_a for every arm, shape (arms, 2s|A|+1), in the order of Φ_t(s) = [R_t, A_t, 1], oldest lag first (Lemma 2).
 
@@ -41,6 +48,11 @@ def reward_parameters(world: Linear, s: int) -> Floats:
     intercept is μ_a + β_a C Σ_{j<s} (Γ−ΓKC)^j drift. C is e₁ᵀ; where z is a vector and β_a = b_a u, it is (uᵀ, 0 …)
     and b stands for β.
     """
+    return _reward_parameters(linear("reward_parameters", "world", world), whole(0)("reward_parameters", "s", s)).copy()
+
+
+@lru_cache(maxsize=256)
+def _reward_parameters(world: Linear, s: int) -> Floats:
     steady = steady_state(world)
     beta, mu = steady.scale, world.system.mu
     power, weights, drift = steady.c, np.empty(s), 0.0
@@ -55,19 +67,18 @@ def reward_parameters(world: Linear, s: int) -> Floats:
 
 def bias_row(world: Linear, s: int) -> Floats:
     """C(Γ−ΓKC)^s: the bias of Lemma 2 is b_t(a, s) = β_a · bias_row · z̃_{t−s} (b_a for β_a where z is a vector)."""
-    steady = steady_state(world)
+    steady, s = steady_state(linear("bias_row", "world", world)), whole(0)("bias_row", "s", s)
     row: Floats = steady.c @ np.linalg.matrix_power(steady.closed, s)
     return row
 
 
 def noise_scale(world: Linear) -> Floats:
     """R_a = √(β_a² CPCᵀ + sd_a²), the standard deviation of r_t(a) around its steady-state prediction."""
-    steady = steady_state(world)
+    steady = steady_state(linear("noise_scale", "world", world))
     result: Floats = np.sqrt(np.square(steady.scale) * float(steady.c @ steady.cov @ steady.c) + world.sd**2)
     return result
 
 
-@lru_cache(maxsize=256)
 def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     """L with ‖Φ_t(s)‖² ≤ L for all t ≤ horizon with probability ≥ 1 − delta (Lemma 4, corrected).
 
@@ -75,7 +86,13 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     |r_t| ≤ |μ_a + β_a E z_t| + √(2(β_a² Var z_t + sd_a²) log(2T|A|/δ)), the worst over arms and steps;
     L = s(r² + 1) + 1. The arms are counted because which of them is played depends on the past.
     """
-    mean, cov = _scalar(world, "context_bound").start_moments
+    world, s, delta, horizon = _scalar(world, "context_bound"), *_common("context_bound", s, delta, horizon)
+    return _context_bound(world, s, delta, horizon)
+
+
+@lru_cache(maxsize=256)
+def _context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
+    mean, cov = world.start_moments
     beta, mu, tail = np.array(world.beta), np.array(world.mu), 2.0 * math.log(2.0 * horizon * world.arms / delta)
     means, variances = list(mean), list(np.diag(cov))
     state, spread = mean[::-1], cov[::-1, ::-1]
@@ -119,7 +136,12 @@ def confidence_radius(
     "printed": R√(d log((1 + nL/λ)/(δ/2))) + √λ‖θ_a‖ + τ√Σb², which holds for one arm. "corrected", for all arms at
     once: R√(d log(1 + nL/(λd)) + 2 log(2|A|/δ)) + √λ‖θ_a‖ + √Σb². As ‖V^{−½}Xᵀb‖ ≤ ‖b‖, τ is not needed.
     """
-    world, form = _scalar(world, "confidence_radius"), one_of("corrected", "printed")("confidence_radius", "form", form)
+    asked = "confidence_radius"
+    world, form = _scalar(world, asked), one_of("corrected", "printed")(asked, "form", form)
+    s, delta, horizon = _common(asked, s, delta, horizon)
+    rows, arm = whole(0)(asked, "rows", rows), whole(0, world.arms - 1)(asked, "arm", arm)
+    squared_bias, tau = number(0.0)(asked, "squared_bias", squared_bias), number(0.0)(asked, "tau", tau)
+    ridge = number(above=0.0)(asked, "ridge", ridge)
     d, bound = 2 * s * world.arms + 1, context_bound(world, s, delta / 2.0, horizon)
     if form == "printed":
         spread = d * math.log((1.0 + rows * bound / ridge) / (delta / 2.0))
@@ -154,11 +176,12 @@ def regret_bound(
 
     "printed" has ‖P‖ ≤ σ_z²/(1 − σ_max(Γ)²) in its first term, which is infinite for every k ≥ 2. "corrected" has the
     P₁₁ of the Riccati equation and a union over steps. Both share the other terms, made explicit by the elliptical
-    potential and by the law of z̃. δ is shared out evenly among 4 events and one more for each arm.
+    potential and by the law of z̃, with the printed radius of Lemma 3, which that LARL plays with. So "printed" is not
+    the theorem as printed, whose other terms are known only after the run. δ is shared out evenly among 4 events and
+    one more for each arm. The bound is far above `trivial` at every horizon.
     """
-    world, s = _scalar(world, "regret_bound"), whole(0)("regret_bound", "s", s)
-    horizon = whole(1)("regret_bound", "horizon", horizon)
-    delta = number(above=0.0, below=1.0)("regret_bound", "delta", delta)
+    world, (s, delta, horizon) = _scalar(world, "regret_bound"), _common("regret_bound", s, delta, horizon)
+    ridge = number(above=0.0)("regret_bound", "ridge", ridge)
     form = one_of("corrected", "printed")("regret_bound", "form", form)
     beta, steady, part = np.array(world.beta), steady_state(world), delta / (4.0 + world.arms)
     tail = math.sqrt(2.0 * math.log(2.0 * horizon / part))

@@ -1,23 +1,36 @@
 """Worlds beyond the paper's definition, to see what LARL does where its assumptions fail."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue, check_fields, checked, known_fields, matrix, number, numbers
+from larl._check import (
+    InvalidValue,
+    Matrix,
+    Vector,
+    check_fields,
+    checked,
+    instance,
+    known_fields,
+    mapping,
+    matrix,
+    number,
+    numbers,
+    required,
+    spec,
+)
 from larl._compile import assign, copy_fields, implement
 from larl._latent import Floats, Latent, advance, begin, react, set_means
 from larl._stateless import ChangePoints as ChangePoints
 from larl._stateless import Seasonal as Seasonal
-from larl._words import GOLDEN, OWN, normal_pair, stream, uniform, word
+from larl._words import GOLDEN, OWN, normal_pair, stream, word, word_to_uniform
 from larl.vector import LatentVAR
 from larl.world import LatentAR, Linear, World
 
 
-@dataclass(frozen=True)
+@spec
 class Altered(World):
     """A latent AR or VAR bandit with something changed."""
 
@@ -25,8 +38,7 @@ class Altered(World):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not isinstance(self.base, Linear):
-            raise InvalidValue(type(self).__name__, "base", self.base, "a larl.LatentAR or larl.LatentVAR")
+        instance(Linear, "a larl.LatentAR or larl.LatentVAR")(type(self).__name__, "base", self.base)
 
     @property
     def arms(self) -> int:  # type: ignore[override]
@@ -62,8 +74,8 @@ def tails_advance(latent: TailsState, key: np.uint64, t: int) -> float:
     advance(latent.base, key, t)
     assign(latent.means, latent.base.means)
     # Student's t by the polar method (Bailey 1994), scaled to variance 1.
-    radius = latent.df * ((1.0 - uniform(word(key ^ GOLDEN, 2 * t))) ** (-2.0 / latent.df) - 1.0)
-    angle = 2.0 * math.pi * uniform(word(key ^ GOLDEN, 2 * t + 1))
+    radius = latent.df * ((1.0 - word_to_uniform(word(key ^ GOLDEN, 2 * t))) ** (-2.0 / latent.df) - 1.0)
+    angle = 2.0 * math.pi * word_to_uniform(word(key ^ GOLDEN, 2 * t + 1))
     return math.sqrt(radius * (latent.df - 2.0) / latent.df) * math.cos(angle)
 
 
@@ -71,7 +83,7 @@ implement(begin, TailsState, tails_begin)
 implement(advance, TailsState, tails_advance)
 
 
-@dataclass(frozen=True)
+@spec
 class HeavyTails(Altered):
     """A latent bandit whose reward noise is Student's t with `df` > 2 degrees of freedom, of the same variance."""
 
@@ -116,14 +128,14 @@ implement(advance, BurdenState, burden_advance)
 implement(react, BurdenState, burden_react)
 
 
-@dataclass(frozen=True)
+@spec
 class Burden(Altered):
     """A latent AR bandit whose state feels the actions: arm a adds effect_a to the next z (a prompt that tires).
 
     Regret is against the best arm at the state that the policy's own actions led to.
     """
 
-    effect: Sequence[float] = checked(numbers(2))
+    effect: Vector = required(numbers(2))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,14 +178,14 @@ implement(begin, ContextState, context_begin)
 implement(advance, ContextState, context_advance)
 
 
-@dataclass(frozen=True)
+@spec
 class Contextual(Altered):
     """A latent bandit that shows a context x_t before every step: the mean reward is that of `base` plus η_aᵀx_t.
 
     Each of the p numbers of x is N(0, 1), on its own, with autocorrelation `memory` from one step to the next.
     """
 
-    eta: Sequence[Sequence[float]] = checked(matrix())
+    eta: Matrix = required(matrix())
     memory: float = checked(number(0.0, below=1.0), 0.0)
 
     def __post_init__(self) -> None:
@@ -226,7 +238,7 @@ implement(begin, VariedState, varied_begin)
 implement(advance, VariedState, varied_advance)
 
 
-@dataclass(frozen=True)
+@spec
 class Varied(Altered):
     """A latent bandit of which every trial has its own: each μ_a and β_a is the base's plus N(0, mu²) and N(0, beta²).
 
@@ -250,7 +262,7 @@ KINDS: dict[str, type[World]] = {
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     """The world that `to_dict` wrote; without a `world` that names its kind it is a LatentAR."""
-    kind = values.get("world", "LatentAR")
+    kind = mapping(owner or "world", "fields", values).get("world", "LatentAR")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidValue(owner or "world", "world", kind, ", ".join(KINDS))
     found = KINDS[kind]

@@ -5,13 +5,26 @@ With m = 1 it is the `LatentAR` of the same parameters, draw for draw.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from larl._check import InvalidValue, check_fields, checked, covariance, matrix, number, numbers, one_of
+from larl._check import (
+    InvalidValue,
+    Matrix,
+    Vector,
+    check_fields,
+    checked,
+    covariance,
+    matrix,
+    number,
+    numbers,
+    one_of,
+    required,
+    spec,
+)
 from larl._latent import Floats
 from larl.world import JointNormal, Linear, LinearSystem, Normal
 
@@ -27,7 +40,7 @@ def matrices(owner: str, name: str, value: Any) -> tuple[tuple[tuple[float, ...]
     return tuple(matrix(m, m)(owner, f"{name}[{j}]", each) for j, each in enumerate(given))
 
 
-@dataclass(frozen=True)
+@spec
 class LatentVAR(Linear):
     """The latent VAR(k) bandit: the hidden state has m components, and an arm's reward sees its own mixture of them.
 
@@ -37,11 +50,11 @@ class LatentVAR(Linear):
     for every component of z_0 … z_{k−1}, a `larl.JointNormal` one takes mk numbers: z_0's components, then z_1's, ….
     """
 
-    gammas: Sequence[Sequence[Sequence[float]]] = checked(matrices)
-    beta: Sequence[Sequence[float]] = checked(matrix())
-    mu: Sequence[float] = checked(numbers(2))
-    gamma0: Sequence[float] | None = None
-    cov_z: Sequence[Sequence[float]] | None = None
+    gammas: Sequence[Matrix] | NDArray[np.floating[Any] | np.integer[Any]] = required(matrices)
+    beta: Matrix = required(matrix())
+    mu: Vector = required(numbers(2))
+    gamma0: Vector | None = None
+    cov_z: Matrix | None = None
     sigma_r: float = checked(number(0.0), 1.0)
     noise: str = checked(one_of("scaled", "common"), "scaled")
     start: str | Normal | JointNormal = "stationary"

@@ -5,40 +5,35 @@ The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, check_fields, checked, covariance, known_fields, number, numbers, one_of, whole
+from larl._check import (
+    InvalidValue,
+    Matrix,
+    Vector,
+    array,
+    check_fields,
+    checked,
+    instance,
+    known_fields,
+    mapping,
+    number,
+    numbers,
+    one_of,
+    required,
+    spec,
+    whole,
+)
 from larl._latent import Floats, Latent, react_to, trace_path, walk
+from larl._start import JointNormal as JointNormal
+from larl._start import Normal as Normal
 from larl._words import policy_word
-
-
-@dataclass(frozen=True)
-class Normal:
-    """z_0 … z_{k−1} independent, each N(mean, sd²)."""
-
-    mean: float = checked(number(), 0.0)
-    sd: float = checked(number(0.0), 1.0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True)
-class JointNormal:
-    """(z_0 … z_{k−1}) jointly normal with this mean and covariance; the components of one z are neighbours."""
-
-    mean: Sequence[float] = checked(numbers())
-    cov: Sequence[Sequence[float]] = ()
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        object.__setattr__(self, "cov", covariance(len(self.mean))("JointNormal", "cov", self.cov))
 
 
 class LinearSystem(NamedTuple):
@@ -71,12 +66,15 @@ class World:
         return {"world": type(self).__name__} | asdict(cast(Any, self))
 
 
+a_world = instance(World, "a world, such as larl.worlds.paper(1) or a larl.LatentAR")
+
+
 class Linear(World):
     """What `LatentAR` and `LatentVAR` share: a latent state of m components that is a linear Gaussian process."""
 
     m: int  # components of z
-    mu: Sequence[float]
-    beta: Sequence[Any]
+    mu: Vector
+    beta: Vector | Matrix
     sigma_r: float
     noise: str
     start: str | Normal | JointNormal
@@ -156,7 +154,7 @@ class Linear(World):
 
     def means(self, path: Any) -> Floats:
         """Mean rewards μ_a + β_aᵀz along a path of shape (…, m): shape (…, arms)."""
-        z, result = np.asarray(path, dtype=float), np.array(self.mu)
+        z, result = array(type(self).__name__, "path", path), np.array(self.mu)
         if z.shape[-1:] != (self.m,):
             raise InvalidValue(type(self).__name__, "path", z.shape, f"an array of shape (…, {self.m})")
         for i in range(self.m):  # in the order of the kernels, so that they are equal to the last bit
@@ -171,6 +169,7 @@ class Linear(World):
     def from_dict(cls, values: Mapping[str, Any], owner: str = "") -> Self:
         """The world that `to_dict` wrote (fields left out take their defaults)."""
         owner = owner or cls.__name__
+        values = mapping(owner, "fields", values)
         if values.get("world", cls.__name__) != cls.__name__:
             accepted = f"'{cls.__name__}'; larl.variants.from_dict reads every kind"
             raise InvalidValue(owner, "world", values["world"], accepted)
@@ -182,13 +181,13 @@ class Linear(World):
         return cls(**given)
 
 
-@dataclass(frozen=True)
+@spec
 class LatentAR(Linear):
     """The latent AR(k) bandit. `noise="scaled"` (the paper's) gives arm a the sd |β_a|σ_r, `"common"` gives all σ_r."""
 
-    gammas: Sequence[float] = checked(numbers())
-    beta: Sequence[float] = checked(numbers(2))
-    mu: Sequence[float] = checked(numbers(2))
+    gammas: Vector = required(numbers())
+    beta: Vector = required(numbers(2))
+    mu: Vector = required(numbers(2))
     gamma0: float = checked(number(), 0.0)
     sigma_z: float = checked(number(0.0), 1.0)
     sigma_r: float = checked(number(0.0), 1.0)
@@ -250,7 +249,7 @@ class LatentAR(Linear):
 
     def means(self, path: Any) -> Floats:
         """Mean rewards μ_a + β_a z along a path: shape (…, arms)."""
-        return super().means(np.asarray(path, dtype=float)[..., None])
+        return super().means(array("LatentAR", "path", path)[..., None])
 
 
 class Walk:
@@ -258,6 +257,7 @@ class Walk:
 
     def __init__(self, world: World, seed: int, trial: int) -> None:
         seed, trial = (whole(0, 2**63 - 1)("Walk", *each) for each in (("seed", seed), ("trial", trial)))
+        world = a_world("Walk", "world", world)
         self._world, self._latent, self._seed, self._trial = world, world.latent(), seed, trial
         self.time = -1
         self.advance()

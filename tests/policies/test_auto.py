@@ -28,13 +28,13 @@ def take_steps(x, rows, kind, arms, rewards):
         if arms[t] < 0:
             forward(x, rows, kind, t + 1)
         else:
-            step(x, rows, kind, t, arms[t], rewards[t], seen)
+            step(x, rows, kind, t, arms[t], rewards[t], seen, 1.0)
             seen += 1
 
 
 @numba.njit
 def take_again(x, rows, kind, arms, rewards, first, later):
-    replay(x, rows, kind, History(arms, rewards), first, later, arms.size, np.sum(arms >= 0))
+    replay(x, rows, kind, History(arms, rewards), first, later, arms.size, np.sum(arms >= 0), 1.0)
 
 
 def some_block(rows: Rows, kind: Kind, seed: int) -> np.ndarray:

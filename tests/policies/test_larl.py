@@ -1,7 +1,5 @@
 """LARL against a direct solve, against MABWiser's LinUCB, against UCB, and against the published decisions."""
 
-from pathlib import Path
-
 import numba
 import numpy as np
 import pytest
@@ -12,9 +10,8 @@ from larl.policies._lags import dense, pair_count, push
 from larl.policies._tiles import learn as learn_row
 from larl.policies._tiles import score, whole_inverse, whole_theta
 from tests.conftest import THREE_ARMS
+from tests.optional import PUBLISHED
 from tests.stepping import decide, learn
-
-PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "published_larl.npz"
 
 
 @numba.njit
@@ -108,7 +105,7 @@ def test_a_million_updates_keep_their_digits():
         assert np.linalg.eigvalsh(inverse).min() > 0.0
 
 
-@pytest.mark.skipif(not PUBLISHED.exists(), reason=f"published decisions not found: no {PUBLISHED.name} in shared/data")
+@pytest.mark.needs("published")
 def test_published_decisions_are_reproduced():
     # Fed the published rewards, LARL makes every published choice in all 268 trials whose s is below 15. (Where BIC
     # chose s = 15 the published agent went on with an older model.)

@@ -11,6 +11,8 @@ DEFINED = {
     "copy": lambda x, t, a: x[a],
     "add": lambda x, t, a: x[t] + x[a],
     "subtract": lambda x, t, a: x[t] - x[a],
+    "raise_to": lambda x, t, a: np.maximum(x[t], x[a]),
+    "add_not_finite": lambda x, t, a: x[t] + (x[a] - x[a]),
     "invert": lambda x, t, a: 1.0 / x[a],
     "multiply": lambda x, t, a, b: x[a] * x[b],
     "add_product": lambda x, t, a, b: x[t] + x[a] * x[b],

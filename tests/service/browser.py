@@ -3,24 +3,24 @@
 import base64
 import json
 import os
-import shutil
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.optional import CHROMIUM
+from tests.waiting import PATIENCE, eventually
+
 FLAGS = (
     "--headless=new", "--hide-scrollbars", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--disable-extensions", "--remote-debugging-pipe",
 )  # fmt: skip
-PATIENCE = 30.0  # seconds
 # Chromium reads commands from descriptor 3 and answers to 4.
 LAUNCH = """
 import fcntl, os, sys
@@ -31,38 +31,68 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
-class Tab:
-    """A page in a browser: what it asked for and complained of, and ways to use it."""
+class ProtocolError(AssertionError):
+    """The browser refused a command."""
+
+
+class Browser:
+    """The process: commands go in, answers and events come out."""
 
     def __init__(self, reads: int, writes: int) -> None:
-        self._reads, self._writes, self._number, self._session = reads, writes, 0, None
+        self._reads, self._writes, self._number = reads, writes, 0
         self._left = b""
         self.events: list[dict[str, Any]] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
 
-    def call(self, method: str, **words: Any) -> Any:
-        """Ask the browser for something."""
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> Any:
+        """Send a command to the browser, or to the tab of a session, and return its result."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": words}
-        if self._session:
-            message["sessionId"] = self._session
+        message = {"id": self._number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
         os.write(self._writes, json.dumps(message).encode() + b"\0")
-        while (answer := self._next()).get("id") != self._number:
+        while (answer := self._next(method)).get("id") != self._number:
             self.events.append(answer)
-        assert "error" not in answer, (method, answer)
+        if "error" in answer:
+            raise ProtocolError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self, method: str) -> dict[str, Any]:
         while b"\0" not in self._left:
+            ready, _, _ = select.select([self._reads], [], [], PATIENCE)
+            assert ready, f"the browser did not answer {method} within {PATIENCE:g} s"
             read = os.read(self._reads, 1 << 16)
-            assert read, "the browser has gone"
+            assert read, "the browser has ended"
             self._left += read
         message, _, self._left = self._left.partition(b"\0")
         found: dict[str, Any] = json.loads(message)
         return found
+
+    @contextmanager
+    def tab(self) -> Iterator["Tab"]:
+        """A new tab with cookies of its own; it is closed afterwards."""
+        self.events.clear()
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        yield Tab(self, self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        self.call("Target.disposeBrowserContext", browserContextId=context)
+
+
+class Tab:
+    """A page in a browser: what it asked for and complained of, and ways to use it."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self._browser, self._session = browser, session
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """All that has happened in this tab."""
+        return [event for event in self._browser.events if event.get("sessionId") == self._session]
+
+    def call(self, method: str, **words: Any) -> Any:
+        """Ask the browser for something."""
+        return self._browser.call(method, self._session, **words)
 
     def do(self, script: str) -> Any:
         """What an expression of JavaScript comes to."""
@@ -70,13 +100,19 @@ class Tab:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def eventually(self, script: str, wanted: object = True) -> Any:
+        """Wait until an expression has a value; with True, until it is true."""
+        return eventually(lambda: self._found(script), wanted, details=lambda: f"{script}; the page shows: {self.text}")
+
     def until(self, script: str) -> Any:
         """Wait for an expression to become true."""
-        end = time.monotonic() + PATIENCE
-        while not (found := self.do(script)):
-            assert time.monotonic() < end, f"{script} did not become true; the page says: {self.text}"
-            time.sleep(0.1)
-        return found
+        return self.eventually(script)
+
+    def _found(self, script: str) -> Any:
+        try:
+            return self.do(script)
+        except ProtocolError:  # a new page was being loaded: its scripts run in another context
+            return None
 
     def says(self, text: str) -> None:
         """Wait for the page to show a text."""
@@ -89,7 +125,7 @@ class Tab:
     def open(self, url: str) -> None:
         """Go to an address."""
         self.call("Page.navigate", url=url)
-        self.until("document.readyState === 'complete'")
+        self.eventually("[location.href, document.readyState]", [url, "complete"])
 
     def write(self, selector: str, text: str) -> None:
         """Type into a field."""
@@ -148,8 +184,8 @@ class Tab:
 
 
 @contextmanager
-def browser() -> Iterator[Tab]:
-    """A browser with one tab, gone afterwards."""
+def browser() -> Iterator[Browser]:
+    """A browser, gone afterwards."""
     reads, child_writes = os.pipe()
     child_reads, writes = os.pipe()
     ends = (str(child_reads), str(child_writes))
@@ -162,7 +198,7 @@ def browser() -> Iterator[Tab]:
         os.close(child_reads)
         os.close(child_writes)
         try:
-            yield Tab(reads, writes)
+            yield Browser(reads, writes)
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # a group of its own: the browser and its helpers
             process.wait()

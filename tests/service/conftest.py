@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.processes import POSTGRES, fresh_postgres
+from larl.service import onlooker, overview
+from tests.optional import require
+from tests.service.processes import fresh_postgres
+
+
+@pytest.fixture(autouse=True)
+def _busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page may take to read and to follow is no matter of a test: a busy machine takes longer."""
+    monkeypatch.setattr(overview, "SECONDS", 300.0)
+    monkeypatch.setattr(onlooker, "SECONDS", 300.0)
 
 
 @pytest.fixture
@@ -15,8 +24,7 @@ def sqlite(tmp_path: Path) -> str:
 
 @pytest.fixture
 def postgres() -> Iterator[str]:
-    if not POSTGRES:
-        pytest.skip("LARL_POSTGRES names no PostgreSQL: `.ci/postgres make test` starts one")
+    require("postgres")
     with fresh_postgres() as storage:
         yield storage
 

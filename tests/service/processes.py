@@ -16,15 +16,22 @@ from typing import Any
 
 import sqlalchemy as sql
 
-POSTGRES = os.environ.get("LARL_POSTGRES", "")  # a database whose user may make others
+from tests.optional import POSTGRES
+
 LARL = [sys.executable, "-c", "from larl.cli import main; main()"]
-PATIENCE = 120.0  # seconds until a service that does not answer is given up
+PATIENCE = 300.0  # seconds until a service that does not answer is given up
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def reserve_port() -> socket.socket:
+    """Return a socket that is bound to a free port and does not listen.
+
+    While it is open the system gives the port to nobody else. A server that names the port and sets SO_REUSEADDR can
+    listen on it, be stopped and started again; without such a server, connections are refused.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 @contextlib.contextmanager
@@ -46,7 +53,8 @@ class Server:
     """`larl serve`, which can be killed and started again on the same port."""
 
     def __init__(self, storage: str, log: Path, *options: str, **environment: str) -> None:
-        self.storage, self.log, self.port = storage, log, free_port()
+        self.storage, self.log, self._reserved = storage, log, reserve_port()
+        self.port = int(self._reserved.getsockname()[1])
         self._options, self._environment = options, os.environ | environment
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
@@ -84,6 +92,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:
             self.end()
+        self._reserved.close()
 
 
 class Answer:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import larl
-from tests.service.processes import POSTGRES
+from tests.optional import POSTGRES
 
 FOLDER, PAGE = Path("results/torture"), Path("docs/reliability.md")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -91,7 +91,7 @@ def _others(found: dict[str, Any]) -> str:
     if run := found.get("trial"):
         much = f"{run['units']} units × {run['steps']} decisions, {run['replayed']}"
         passed = "; its export passes lifejacket's checks" if run["checked"] else ""
-        lines.append(f"| a whole trial (`larl rehearse examples/rehearsal.toml`) | {much}{passed} | 0 |")
+        lines.append(f"| a whole trial (`larl rehearse rehearsal.toml`) | {much}{passed} | 0 |")
     return "\n".join(lines) if len(lines) > 2 else "The other trials were not run at full length."
 
 

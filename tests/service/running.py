@@ -1,5 +1,6 @@
 """A service in a process of its own, and a way to it on which answers get lost."""
 
+import os
 import re
 import socket
 import subprocess
@@ -12,20 +13,35 @@ from pathlib import Path
 LARL = [sys.executable, "-c", "from larl.cli import main; main()"]
 
 
+STOPPING = 300.0  # seconds that a service has to end
+
+
+@contextmanager
+def serving(storage: str, *options: str, port: int = 0) -> Iterator[str]:
+    """Serve a storage in a process of its own; the address. A policy may take as long as a busy machine needs."""
+    words = ["serve", "--storage", storage, "--port", str(port), "--timeout", "60", *options]
+    process = subprocess.Popen(
+        [*LARL, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", line := process.stdout.readline())
+        assert found, f"the service did not start: it printed {line!r}"
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=STOPPING)
+
+
 @contextmanager
 def running(folder: Path, *options: str) -> Iterator[str]:
     """The address of a service whose storage is in `folder`."""
-    storage = f"sqlite:///{folder / 'study.db'}"
-    process = subprocess.Popen(
-        [*LARL, "serve", "--storage", storage, "--port", "0", *options],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        yield re.search(r"http://[^ ]+", process.stdout.readline()).group()  # type: ignore[union-attr]
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+    with serving(f"sqlite:///{folder / 'study.db'}", *options) as address:
+        yield address
 
 
 class Leaky:

@@ -22,7 +22,7 @@ def client(path: Path, role: str = "admin", **settings: Any) -> Iterator[TestCli
     database = Database(f"sqlite:///{path / 'study.db'}", write=True, create=True)
     token = Access(database).create("*", role)
     try:
-        with TestClient(make_app(database, Settings(rate=1e6, **settings))) as found:
+        with TestClient(make_app(database, Settings(**{"rate": 1e6, "seconds": 60.0} | settings))) as found:
             found.token = token  # type: ignore[attr-defined]
             found.headers["Authorization"] = f"Bearer {token}"
             yield found

@@ -1,13 +1,10 @@
 """A backup holds everything or is refused; a restore writes everything or nothing."""
 
 import gzip
-import os
 import signal
 import subprocess
 import sys
 import threading
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +20,7 @@ from larl.service.database import Database, StorageError, journal, sessions, sna
 from larl.service.journal import Journal
 from larl.service.replay import Replay
 from tests.service import records
-
-POSTGRES = os.environ.get("LARL_POSTGRES", "")
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +36,12 @@ def file(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty storage of each kind."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'target.db'}"
-        return
-    if not POSTGRES:
-        pytest.skip("LARL_POSTGRES names no PostgreSQL")
-    name = f"larl_{uuid.uuid4().hex}"
-    engine = sql.create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        yield sql.make_url(POSTGRES).set(database=name).render_as_string(hide_password=False)
-        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    engine.dispose()
+        return f"sqlite:///{tmp_path / 'target.db'}"
+    found: str = request.getfixturevalue("postgres")
+    return found
 
 
 def saved(url: str, path: Path) -> Counts:
@@ -169,6 +157,7 @@ restore(Path(sys.argv[1]), sys.argv[2], step=step)
 """
 
 
+@pytest.mark.timing
 def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: str) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(file), target], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "half\n"), done.stderr
@@ -177,6 +166,7 @@ def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: 
     assert stored(target)[0] == stored(url)[0]
 
 
+@pytest.mark.timing
 def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Path) -> None:
     host = records.Host(target)
     records.trial(host, "first")
@@ -185,14 +175,14 @@ def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Pat
     def step() -> None:
         if not begun.is_set():  # after the first row, wait until more was written
             begun.set()
-            assert going.wait(60)
+            assert going.wait(PATIENCE)
 
     counts: list[Counts] = []
     database = Database(target)
     before = len(stored(target)[0])
     thread = threading.Thread(target=lambda: counts.append(backup(database, tmp_path / "a.gz", step)))
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     records.trial(host, "second")
     Access(host.database).create("*", "host")
     going.set()

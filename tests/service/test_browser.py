@@ -1,14 +1,8 @@
 """The page as people meet it: a real browser, a real service, and a study in which things happen."""
 
 import json
-import os
-import re
-import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +14,15 @@ from larl.service.clock import now
 from larl.service.database import Database
 from larl.service.journal import Journal
 from larl.service.troubles import Troubles
-from tests.service.browser import CHROMIUM, Tab, browser
+from tests.service.browser import Browser, Tab, browser
+from tests.service.processes import reserve_port
+from tests.service.running import serving
+from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.timing]
 TRICKY = "<img src=x onerror=alert(1)>"
 SPOKEN = "document.querySelector('.chart [aria-live]').innerText"
+STATUS = "document.querySelector('#status').innerText"
 ARMS = ["rest", "walk", TRICKY]
 
 
@@ -39,7 +37,7 @@ class Site:
     def post(self, path: str, words: dict[str, Any], token: str = "") -> Any:
         headers = {"Authorization": f"Bearer {token or self.host}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/v1/{path}", json.dumps(words).encode(), headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
 
     def decide(self, key: str, unit: str, value: float | None = None) -> str:
@@ -48,25 +46,6 @@ class Site:
         if value is not None:
             self.post(f"decisions/{found}/reward", {"key": key, "value": value})
         return str(found)
-
-
-@contextmanager
-def serving(storage: str, port: int = 0) -> Iterator[str]:
-    """A service on its way; where it is."""
-    words = ["serve", "--storage", storage, "--port", str(port), "--timeout", "60"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from larl.cli import main; main()", *words], stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, env=os.environ | {"COLUMNS": "200"},
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found, "the service did not begin"
-        yield found[0]
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -79,24 +58,32 @@ def site(storage: str) -> Iterator[Site]:
     """A service with a study of two units, in which something has gone wrong."""
     database = Database(storage, create=True)
     host, admin = Access(database).create("*", "host"), Access(database).create("*", "admin")
-    with serving(storage) as url:
-        found = Site(url, host, admin)
-        words = {"study": "sleep", "arms": ARMS, "policy": {"policy": "UCB"}, "floor": 0.1, "patience": 3}
-        found.post("studies", words, admin)
-        for i in range(12):
-            found.decide(f"first-{i}", f"unit-{i % 2}", i / 10 if i != 3 else None)
-    book = Journal(database)
-    with book.turn() as turn:
-        words_of_it = ("the policy failed: it lost its way", "the fixed probabilities decided")
-        Troubles().note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
-    with serving(storage, int(url.rpartition(":")[2])):  # anew: it numbers the rows after those
-        yield found
+    with reserve_port() as reserved:
+        port = int(reserved.getsockname()[1])
+        with serving(storage, port=port) as url:
+            found = Site(url, host, admin)
+            words = {"study": "sleep", "arms": ARMS, "policy": {"policy": "UCB"}, "floor": 0.1, "patience": 3}
+            found.post("studies", words, admin)
+            for i in range(12):
+                found.decide(f"first-{i}", f"unit-{i % 2}", i / 10 if i != 3 else None)
+        book = Journal(database)
+        with book.turn() as turn:
+            words_of_it = ("the policy failed: it lost its way", "the fixed probabilities decided")
+            Troubles().note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
+        with serving(storage, port=port):  # anew: it numbers the rows after those
+            yield found
     database.close()
 
 
-@pytest.fixture
-def tab() -> Iterator[Tab]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
     with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Tab]:
+    with chromium.tab() as found:
         found.size(1280, 900)
         yield found
 
@@ -105,15 +92,18 @@ def enter(tab: Tab, site: Site, place: str = "#/study/sleep") -> None:
     tab.open(f"{site.url}/{place}")
     tab.write("#token", site.admin)
     tab.press("Enter")
-    tab.until(
-        "document.querySelector('#visitor button') !== null && document.querySelector('#status').innerText === 'Live'"
-    )
+    tab.until(f"document.querySelector('#visitor button') !== null && {STATUS} === 'Live'")
 
 
-def figure(tab: Tab, name: str) -> str:
-    """A figure of the list of figures."""
-    find = f"[...document.querySelectorAll('.figures div')].find((each) => each.innerText.startsWith('{name}'))"
-    return str(tab.do(f"{find}.querySelector('dd').innerText"))
+def shows(tab: Tab, name: str, value: object) -> None:
+    """Wait until a figure of the list of figures has a value."""
+    eventually(lambda: figure(tab, name), str(value), details=lambda: f"{name}; the page shows: {tab.text}")
+
+
+def figure(tab: Tab, name: str) -> str | None:
+    """A figure of the list of figures as it is now; None where there is none."""
+    terms = "[...document.querySelectorAll('.figures dt')]"
+    return tab.do(f"{terms}.find((each) => each.innerText === '{name}')?.nextElementSibling.innerText")
 
 
 def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None:
@@ -125,22 +115,27 @@ def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None
     tab.click("sleep")
     tab.until("document.querySelectorAll('.plot svg .line').length > 1")
     tab.do("window.sameAsBefore = true")
-    before = int(figure(tab, "Decisions"))
+    shows(tab, "Units", 2)
+    shows(tab, "Decisions", 12)
     for i in range(5):
         site.decide(f"live-{i}", "unit-2", 1.0)
-    tab.until(f"document.querySelector('.figures').innerText.includes('{before + 5}')")
-    assert figure(tab, "Units") == "3"
-    tab.says("new decision")
+    shows(tab, "Decisions", 17)
+    shows(tab, "Units", 3)
+    last = site.decide("live-5", "unit-2")  # nothing follows, so the page goes on showing that it is new
+    tab.says("1 new decision, last event")
+    shows(tab, "Decisions", 18)
+    site.post(f"decisions/{last}/reward", {"key": "live-5", "value": 1.0})
 
     tab.click("unit-2")
     tab.says("Pending and late rewards")
-    tab.until("document.querySelectorAll('tbody tr').length >= 5")
-    steps = tab.do("document.querySelectorAll('.mark').length")
+    tab.eventually("document.querySelectorAll('[aria-label^=\"Decisions,\"] tbody tr').length", 6)
+    tab.eventually("document.querySelectorAll('.mark').length", 6)
+    shows(tab, "Pending", 0)
     open_one = site.decide("waits", "unit-2")
-    tab.until(f"document.querySelectorAll('.mark').length === {steps + 1}")
-    assert figure(tab, "Pending") == "1"
+    tab.eventually("document.querySelectorAll('.mark').length", 7)
+    shows(tab, "Pending", 1)
     site.post(f"decisions/{open_one}/reward", {"key": "waits", "value": 2.5})
-    tab.until("document.querySelector('.figures').innerText.includes('Pending\\n0')")
+    shows(tab, "Pending", 0)
     tab.says("2.500")
 
     tab.do("history.back()")
@@ -150,8 +145,8 @@ def test_a_study_is_watched_from_log_in_to_log_out(tab: Tab, site: Site) -> None
     tab.do("document.querySelector('.issue textarea').focus()")
     tab.call("Input.insertText", text=f"restarted it {TRICKY}")
     site.decide("meanwhile", "unit-0", 0.0)  # the study moves on; what is being written stays
-    tab.until(f"document.querySelector('.figures').innerText.includes('{before + 7}')")
-    assert "restarted it" in tab.do("document.querySelector('.issue textarea').value")
+    shows(tab, "Decisions", 20)
+    assert tab.do("document.querySelector('.issue textarea').value") == f"restarted it {TRICKY}"
     tab.click("Mark as resolved")
     tab.says("none open")
     tab.do("document.querySelector('.issues + details summary').click()")
@@ -194,7 +189,7 @@ def test_it_fits_a_phone_and_everything_has_a_name(tab: Tab, site: Site, place: 
     tab.size(360, 740, dark=True)
     enter(tab, site, place)
     tab.until("document.querySelector('main h1') !== null && !document.body.innerText.includes('Reading…')")
-    assert tab.do("document.documentElement.scrollWidth") == 360
+    tab.eventually("document.documentElement.scrollWidth", 360)
     assert tab.do("document.querySelector('main img') === null"), "an arm's name became an element"
     small = (
         "[...document.querySelectorAll('button')].filter((each) => each.offsetHeight && each.offsetHeight < 32).length"
@@ -215,33 +210,31 @@ def test_it_fits_a_phone_and_everything_has_a_name(tab: Tab, site: Site, place: 
 
 def test_it_can_be_used_without_a_pointer(tab: Tab, site: Site) -> None:
     enter(tab, site)
-    assert tab.do("document.activeElement.tagName") == "H1"
+    tab.eventually("document.activeElement.tagName", "H1")
     tab.do("document.body.focus(); document.activeElement.blur()")
     tab.do("document.querySelector('.skip').focus()")
     tab.press("Enter")
-    assert tab.do("document.activeElement.id") == "main"
+    tab.eventually("document.activeElement.id", "main")
     assert tab.do("location.hash") == "#/study/sleep"
     tab.until("document.querySelector('.plot svg .line') !== null")
     tab.do("document.querySelector('.plot svg').focus()")
     tab.press("ArrowRight")
-    assert tab.do(SPOKEN).startswith("Step 0; Reward "), tab.do(SPOKEN)
-    assert tab.do("!document.querySelector('.tip').hidden")
+    tab.until(f"{SPOKEN}.startsWith('Step 0; Reward ')")
+    tab.eventually("document.querySelector('.tip').hidden", False)
     tab.press("End")
-    assert not tab.do(SPOKEN).startswith("Step 0; ")
+    tab.until(f"{SPOKEN} && !{SPOKEN}.startsWith('Step 0; ')")
     tab.press("Escape")
-    assert tab.do("document.querySelector('.tip').hidden")
+    tab.eventually("document.querySelector('.tip').hidden", True)
+    tab.eventually(SPOKEN, "")
     tab.do("document.querySelector('input[value=days]').click()")
     tab.do("document.querySelector('.plot svg').focus()")
     tab.press("End")
-    assert re.search(r"^20\d\d-\d\d-\d\d; Reward .+; Expected ", tab.do(SPOKEN)), tab.do(SPOKEN)
+    tab.until(f"/^20\\d\\d-\\d\\d-\\d\\d; Reward .+; Expected /.test({SPOKEN})")
     tab.do("document.querySelector('input[value=steps]').click()")
     tab.do("document.querySelector('.chart summary').click()")
     tab.until("document.querySelectorAll('.chart table tbody tr').length > 3")
-    assert tab.do("document.querySelector('.chart table thead').innerText").split() == [
-        "Step",
-        "Reward",
-        "Expected",
-    ]
+    heads = "[...document.querySelectorAll('.chart table thead th')].map((each) => each.innerText)"
+    tab.eventually(heads, ["Step", "Reward", "Expected"])
 
 
 def test_what_there_is_not_is_said(tab: Tab, site: Site) -> None:
@@ -259,33 +252,74 @@ def test_what_there_is_not_is_said(tab: Tab, site: Site) -> None:
 def test_a_service_that_is_gone_is_said_to_be_and_comes_back(tab: Tab, tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     with_token = Access(Database(storage, create=True)).create("*", "analyst")
-    with serving(storage) as url:
-        here = Site(url, "", with_token)
-        tab.open(f"{url}/")
-        tab.write("#token", here.admin)
-        tab.press("Enter")
-        tab.says("There is no study yet")
-        tab.do("location.hash = '#/study/none'")
-        tab.do("location.hash = '#/'")
-        tab.says("There is no study yet")
-    tab.do("document.dispatchEvent(new Event('visibilitychange'))")
-    tab.says("No connection")
-    with serving(storage, int(url.rpartition(":")[2])):
-        tab.do("window.dispatchEvent(new Event('online'))")
-        tab.until("document.querySelector('#status').innerText === 'Live'")
+    with reserve_port() as reserved:
+        port = int(reserved.getsockname()[1])
+        with serving(storage, port=port) as url:
+            tab.open(f"{url}/")
+            tab.write("#token", with_token)
+            tab.press("Enter")
+            tab.says("There is no study yet")
+            tab.do("location.hash = '#/study/none'")
+            tab.says("there is no such study")
+            tab.do("location.hash = '#/'")
+            tab.says("There is no study yet")
+        tab.do("document.dispatchEvent(new Event('visibilitychange'))")
+        tab.says("No connection")
+        with serving(storage, port=port):
+            tab.do("window.dispatchEvent(new Event('online'))")
+            tab.eventually(STATUS, "Live")
+
+
+# Timers that the test fires: `timers` are those that are set, as [number, milliseconds].
+TIMERS = """
+window.timers = new Map();
+let last = 0;
+window.setTimeout = (work, wait) => { last += 1; timers.set(last, { work, wait }); return last; };
+window.clearTimeout = (number) => { timers.delete(number); };
+window.fire = () => { const all = [...timers.values()]; timers.clear(); all.forEach(({ work }) => work()); };
+"""
+WAITS = "[...timers.values()].map(({ wait }) => wait)"
 
 
 def test_no_look_while_nobody_sees_it(tab: Tab, site: Site) -> None:
+    """Between two looks there are 2 seconds while somebody sees the page, and 30 while nobody does."""
+
+    def looks() -> int:
+        return sum("/overview" in url for url in tab.requests)
+
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=TIMERS)
     enter(tab, site)
+    tab.eventually(WAITS, [2_000])
     tab.do("Object.defineProperty(document, 'hidden', { get: () => window.away ?? false, configurable: true })")
-    tab.do("window.away = true")
-    time.sleep(2.5)  # the look that was due
-    tab.do("1")
-    before = len(tab.requests)
-    time.sleep(4.5)
-    tab.do("1")
-    assert len(tab.requests) == before
+    tab.do("window.away = true; document.dispatchEvent(new Event('visibilitychange'))")
+    assert tab.do(WAITS) == [2_000]
+    before = looks()
+    tab.do("fire()")  # the look that was due
+    tab.eventually(WAITS, [30_000])
+    assert looks() == before + 1
     tab.do("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
-    time.sleep(1.0)
-    tab.do("1")
-    assert len(tab.requests) > before
+    tab.eventually(WAITS, [2_000])
+    assert looks() == before + 2
+
+
+LOSES = """
+const ask = window.fetch;
+window.fetch = (path, options) => {
+  if (!window.lose || !path.includes(window.lose)) return ask(path, options);
+  window.lose = null;
+  return Promise.reject(new TypeError("the answer was lost"));
+};
+"""
+
+
+def test_a_list_of_units_whose_answer_was_lost_is_asked_for_again(tab: Tab, site: Site) -> None:
+    site.post("studies", {"study": "lost", "arms": ARMS, "policy": {"policy": "UCB"}}, site.admin)
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=TIMERS + LOSES)
+    enter(tab, site, "#/study/lost")
+    tab.says("No unit has entered this study yet.")
+    site.post("studies/lost/decisions", {"unit": "first-unit", "key": "1"})
+    tab.do("window.lose = '/roster'; fire()")
+    tab.until(f"{STATUS}.startsWith('No connection')")
+    tab.do("fire()")
+    tab.eventually(STATUS, "Live")
+    tab.says("first-unit")

@@ -4,12 +4,14 @@ import json
 import math
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -19,8 +21,11 @@ import pytest
 import larl
 from larl.client import Client, Refused, Unreachable, _wire
 from larl.client._pending import draw
+from tests.service.processes import reserve_port
 from tests.service.running import Leaky, running
+from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.timing
 UCB = {"policy": "UCB"}
 
 
@@ -32,7 +37,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def client(address: str) -> Iterator[Client]:
-    with Client(address, timeout=10.0, retries=1) as found:
+    with Client(address, timeout=PATIENCE, retries=1) as found:
         yield found
 
 
@@ -47,9 +52,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_wire, "SHORTEST", 0.001)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address at which nobody listens, and nobody will."""
+    with reserve_port() as reserved:
+        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"
 
 
 def test_every_method_and_what_it_returns(client: Client, study: str) -> None:
@@ -114,7 +121,7 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_decision(
 ) -> None:
     proxy = Leaky(address, lose={0, 1, 3, 4})
     try:
-        with Client(proxy.address, retries=3) as behind:
+        with Client(proxy.address, timeout=PATIENCE, retries=3) as behind:
             first = behind.decide(study, "u", key="once")
             assert proxy.taken == 3, "two answers were lost"
             behind.close()
@@ -131,7 +138,7 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_decision(
 def test_a_connection_is_kept_and_one_that_went_stale_is_replaced(address: str, study: str) -> None:
     proxy = Leaky(address, lose=set())
     try:
-        with Client(proxy.address, retries=0) as behind:
+        with Client(proxy.address, timeout=PATIENCE, retries=0) as behind:
             behind.decide(study, "u")
             behind.decide(study, "u")
             assert proxy.taken == 1
@@ -184,7 +191,7 @@ UNIT = json.dumps({"study": "s", "unit": "u", "number": 0, "at": "now", "more": 
 
 def test_told_to_wait_it_waits_and_sends_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(_wire.time, "sleep", pauses.append)
+    monkeypatch.setattr(_wire, "time", SimpleNamespace(sleep=pauses.append, time=time.time))
     answers = [
         (429, {"Retry-After": "7"}, b"{}"),
         (503, {}, b""),
@@ -216,9 +223,9 @@ def test_an_answer_that_is_no_service_is_none(quick: None) -> None:
         client.register("s", "u")
 
 
-def test_unreachable_says_so_and_knows_its_key(quick: None) -> None:
+def test_unreachable_says_so_and_knows_its_key(nowhere: str, quick: None) -> None:
     with (
-        Client(f"http://127.0.0.1:{free_port()}", retries=2) as client,
+        Client(nowhere, retries=2) as client,
         pytest.raises(Unreachable, match="in 3 tries; the last: ConnectionRefusedError") as failed,
     ):  # fmt: skip
         client.decide("s", "u", key="mine")
@@ -234,11 +241,13 @@ def test_a_silent_service_is_not_waited_for_longer_than_asked(quick: None) -> No
         client.health()
 
 
-def test_a_host_decides_itself_and_tells_later(address: str, client: Client, study: str, tmp_path: Path) -> None:
+def test_a_host_decides_itself_and_tells_later(
+    address: str, nowhere: str, client: Client, study: str, tmp_path: Path
+) -> None:
     file = tmp_path / "pending.json"
     with Client(address, pending=file) as before:
         before.study(study)
-    with Client(f"http://127.0.0.1:{free_port()}", retries=0, pending=file) as away:
+    with Client(nowhere, retries=0, pending=file) as away:
         with pytest.raises(Unreachable) as failed:
             away.decide(study, "u")
         made = away.fallback(study, "u", failed.value.key)

@@ -18,6 +18,7 @@ from tests.service.host import LARL as POLICY
 from tests.service.host import hosts
 from tests.service.processes import LARL, Answer, Caller, Server
 
+pytestmark = pytest.mark.timing
 KEYS, CLIENTS, ROUNDS = amount(12, 50), amount(6, 20), amount(3, 20)
 UNITS = 5
 

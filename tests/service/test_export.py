@@ -23,9 +23,8 @@ from larl.service.export import export
 from larl.service.journal import Journal
 from larl.service.table import Table
 from larl.service.views import Views
+from tests.optional import LIFEJACKET
 from tests.service import records
-
-LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +158,7 @@ def checked(path: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([LIFEJACKET, str(script), str(path)], capture_output=True, text=True, env=environment)
 
 
-needs_lifejacket = pytest.mark.skipif(not LIFEJACKET, reason="LARL_LIFEJACKET_PYTHON names no Python with lifejacket")
+needs_lifejacket = pytest.mark.needs("lifejacket")
 
 
 @needs_lifejacket

@@ -2,17 +2,17 @@
 
 import json
 import resource
+import socket
 import sqlite3
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from larl.service import asked
+from larl.service import alerts, asked
 from larl.service.clerk import Command
 from larl.service.database import Database, StorageError
 from larl.service.desk import Desk
@@ -22,7 +22,9 @@ from larl.service.replay import Replay
 from tests.service import awkward
 from tests.service.host import UCB, hosts
 from tests.service.processes import Caller, Server
+from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.timing
 AWKWARD = {"raises": awkward.RAISES, "hangs": awkward.HANGS, "is no number": awkward.IS_NO_NUMBER}
 
 
@@ -50,13 +52,20 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
         assert host.decide("u", "5")["source"] == "policy"
 
 
-def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str) -> None:
+def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of commands that are done in one turn, those of the unit get along without it, and the others do not notice."""
-    with awkward.known(), hosts(sqlite) as [host]:
-        host.make(policy={"policy": "Awkward", "wrong": awkward.HANGS})
+    observe, free = Mind.observe, threading.Event()
+
+    def waits(mind: Mind, decision: str, *words: Any) -> str:
+        assert decision != second or free.wait(PATIENCE)
+        return observe(mind, decision, *words)
+
+    with hosts(sqlite) as [host]:
+        host.make()
         assert host.reward(host.decide("u", "1")["id"], "1", 1.0)["taken"] == "learnt"
         second = host.decide("u", "2")["id"]
-        host.desk._watch.seconds = 0.1
+        monkeypatch.setattr(Mind, "observe", waits)
+        host.desk._watch.seconds = 2.0  # which no other unit needs, however busy the machine
 
         def decision(unit: str) -> Command:
             return Command("decision", "sleep", unit, asked.Moment(unit=unit, key=unit).words(), unit)
@@ -72,6 +81,8 @@ def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str) -> None:
         rows = host.book.select()
         assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
         assert [row.unit for row in rows if row.kind == "unit"] == ["u", "v", "w"]
+        host.desk._watch.seconds = 60.0
+        free.set()
 
 
 def test_a_policy_that_is_stuck_once_has_failed_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +90,7 @@ def test_a_policy_that_is_stuck_once_has_failed_once(sqlite: str, monkeypatch: p
     decide, free = Mind.decide, threading.Event()
 
     def waits(*words: Any) -> Any:
-        assert free.wait(60.0)
+        assert free.wait(PATIENCE)
         return decide(*words)
 
     monkeypatch.setattr(Mind, "decide", waits)
@@ -140,7 +151,7 @@ def test_a_storage_that_breaks_while_a_mind_is_loaded_is_not_a_policy_that_fails
     other = sqlite3.connect(sqlite.removeprefix("sqlite:///"))
     other.execute("ALTER TABLE snapshots RENAME TO hidden")
     database = Database(sqlite, write=True)
-    desk = Desk(Journal(database))
+    desk = Desk(Journal(database), seconds=60.0)
     with pytest.raises(StorageError, match="no such table: snapshots"):
         desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
     other.execute("ALTER TABLE hidden RENAME TO snapshots")
@@ -202,14 +213,15 @@ def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served
         assert host.decide("u", "1", "fine")["source"] == "policy"
 
 
-def test_a_receiver_of_alerts_that_never_answers_holds_up_nothing(sqlite: str) -> None:
-    import socket
-
-    from larl.service.alerts import Alerts
-
+def test_a_receiver_of_alerts_that_never_answers_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "SECONDS", PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        alerts = Alerts(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
-        began = time.monotonic()
+        sender = alerts.Alerts(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
         for _ in range(50):
-            alerts.send({"severity": "red", "study": "sleep", "code": "policy"})
-        assert time.monotonic() - began < 5.0  # a receiver has 10 seconds
+            sender.send({"severity": "red", "study": "sleep", "code": "policy"})
+        near, _ = silent.accept()  # the first is being sent; all calls have returned without its answer
+        with near:
+            assert near.recv(4) == b"POST"
+            assert sender._queue.qsize() == 49
+    sender.close()  # the others are refused at once
+    assert not sender._thread.is_alive()

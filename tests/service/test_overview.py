@@ -139,6 +139,7 @@ def test_a_long_journal_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: 
         assert [(look["behind"], look["decisions"]) for look in looks] == [(22, 98), (0, 120)]
 
 
+@pytest.mark.timing
 def test_many_may_look_while_it_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "STRETCH", 10)
     with client(tmp_path) as someone:

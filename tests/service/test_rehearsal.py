@@ -20,8 +20,9 @@ from larl.rehearsal.run import rehearse
 from larl.service.access import Access
 from larl.service.database import Database
 from tests.service.running import LARL, running
+from tests.waiting import PATIENCE
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "rehearsal.toml"
+EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
 FINE = """
 units = 6
 steps = 20
@@ -55,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
     database = Database(f"sqlite:///{folder / 'study.db'}", create=True)
     token = Access(database).create("*", "admin")
     database.close()
-    with running(folder, "--timeout", "60") as address:  # a busy machine is not a policy that fails
+    with running(folder) as address:
         yield address, token
 
 
@@ -185,6 +186,7 @@ def test_mistakes_are_one_line(tmp_path: Path, place: tuple[str, str]) -> None:
     assert (taken.exit_code, taken.output.count("\n")) == (2, 1)
 
 
+@pytest.mark.timing
 def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
     (tmp_path / "rehearsal.toml").write_text(FINE, encoding="utf-8")
     words = [
@@ -206,7 +208,7 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
     assert process.stderr is not None
     assert "%" in process.stderr.readline(), "progress"
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=30)[1]
+    said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert list((tmp_path / "results" / "rehearsal").iterdir()) == []

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.service.torture import Summary, torture
+
+pytestmark = pytest.mark.timing
 
 
 def _kept(found: Summary) -> None:

@@ -3,11 +3,12 @@
 import subprocess
 from pathlib import Path
 
+from tests.optional import LIFEJACKET
 from tests.service.figures import amount, keep
 from tests.service.running import LARL, running
-from tests.service.test_export import LIFEJACKET, checked
+from tests.service.test_export import checked
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "rehearsal.toml"
+EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
 UNITS, STEPS = amount(6, 70), amount(30, 140)
 
 
@@ -19,7 +20,7 @@ def larl(*words: str | Path) -> str:
 
 def test_a_trial_replays_exactly_and_can_be_analysed(tmp_path: Path) -> None:
     storage, out = f"sqlite:///{tmp_path / 'study.db'}", tmp_path / "trial.csv"
-    with running(tmp_path, "--no-auth", "--timeout", "60") as address:
+    with running(tmp_path, "--no-auth") as address:
         larl("rehearse", EXAMPLE, "--url", address, "--units", UNITS, "--steps", STEPS, "--out", tmp_path / "rehearsal")
     said = larl("replay", storage)
     assert said.startswith("replayed exactly: ")

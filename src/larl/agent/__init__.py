@@ -17,6 +17,7 @@ from larl.agent import _file
 from larl.agent._file import InvalidFile as InvalidFile
 from larl.agent._live import COUNTS, Live, Streams, terms_of
 from larl.agent._live import Decision as Decision
+from larl.agent._live import PolicyError as PolicyError
 from larl.agent._past import Past
 from larl.policies import Policy
 from larl.world import World
@@ -96,7 +97,7 @@ class Agent(Live):
         `arm` is what was done in fact, if not what was decided. Returns how it was taken: "learnt"; "missing";
         "repaired", if it came after further decisions (the State is now as if it had come in time); "corrected", if it
         replaced what was said before; "repeated", if it was known already; "late", if it came after `patience`
-        decisions (it is counted, and not learnt from).
+        decisions (it is counted, and not learnt from). True and False count as 1 and 0.
         """
         t = self._step(decision)
         value, told = self._told(reward, arm)
@@ -107,6 +108,7 @@ class Agent(Live):
     def save(self, path: str | Path) -> Path:
         """Write the agent to a JSON file, whole or not at all. A file that is not this agent's is not overwritten."""
         path = Path(path)
+        self._refuse_nan(self._past.state)
         if self._saved != path.resolve():
             _file.refuse_foreign(path, self._terms())
         _file.write(path, self.pack())
@@ -121,6 +123,9 @@ class Agent(Live):
             agent = cls.unpack(values)
         agent._saved = Path(path).resolve()
         return agent
+
+    def __repr__(self) -> str:
+        return f"Agent({self.policy}, arms={list(self.arms)}, seed={self.seed}, t={self.t})"
 
     def pack(self) -> dict[str, Any]:
         """The agent as JSON types."""

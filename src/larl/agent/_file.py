@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from larl._check import InvalidValue
+from larl._compile import fields_nan
 from larl._files import write_whole
 from larl.agent._past import Past
+from larl.policies import from_dict
 
 SCHEMA = 2
 SCALARS = (bool, int, float)
@@ -62,6 +64,8 @@ def unpack(values: dict[str, Any], state: Any) -> None:
         if kind != array.dtype.newbyteorder("<").str or shape != list(array.shape):
             raise ValueError(f"state {name} is {kind} of shape {shape}, not {array.dtype} of {list(array.shape)}")
         array[...] = np.frombuffer(base64.b64decode(data), dtype=kind).reshape(array.shape)
+    if fields_nan(state):
+        raise ValueError("the state has numbers that are nan: its policy had failed")
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -110,7 +114,8 @@ def refuse_foreign(path: str | Path, identity: dict[str, Any], kind: str = "agen
     if Path(path).exists():
         found = read(path, kind)
         for key, value in identity.items():
-            if found.get(key) != value:
+            there = from_dict(found[key]).to_dict() if key == "policy" else found.get(key)  # fields may be new
+            if there != value:
                 accepted = f"a new name, or the file of this {kind}; that one has {key} = {found.get(key)!r}"
                 raise InvalidValue(f"{kind.capitalize()}.save", "path", str(path), accepted)
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import entry, inline
-from larl._words import uniform, word
-from larl.policies._contract import act, odds, outlook, present, skip, update
+from larl._words import no_bits, seed_bits, uniform, word, word_to_uniform
+from larl.policies._contract import act, has_nan, odds, outlook, present, skip, update
 from larl.policies._odds import Floats, Open
 
 Ints = NDArray[np.int64]
@@ -47,24 +47,33 @@ def choose(
     """The arm of step t. Every open arm has probability `floor`; what is left goes to the policy's own choice.
 
     Into `probabilities` the law of the choice; into `notes` what the policy expects of the arm, its width, and whether
-    the floor chose.
+    the floor chose. Raises ArithmeticError if the State has nan in it, or the probabilities or the forecast are not
+    valid.
     """
     present(state, context)
+    if has_nan(state):
+        raise ArithmeticError("its State has numbers that are nan")
     odds(state, available, probabilities)
-    arms, count = probabilities.size, 0
+    arms, count, total = probabilities.size, 0, 0.0
     for arm in range(arms):
         count += available[arm]
-    chosen = by_floor(uniform(word(coin, t)), floor, available, count)
+        total += probabilities[arm] if probabilities[arm] >= 0.0 else math.nan
+    if not abs(total - 1.0) <= 1e-6:
+        raise ArithmeticError("its probabilities are not in [0, 1], or do not sum to 1")
+    chosen = by_floor(word_to_uniform(word(coin, t)), floor, available, count)
     explored = chosen >= 0
     if not explored:
-        whole = count == arms
-        chosen = act(state, word(key, t)) if whole else by_odds(uniform(word(key, t)), probabilities)
+        bits = no_bits()
+        seed_bits(bits, word(key, t))
+        chosen = act(state, bits) if count == arms else by_odds(uniform(bits), probabilities)
         if not 0 <= chosen < arms:
             raise ValueError("a policy chose an arm that does not exist")
     for arm in range(arms):
         if available[arm]:
             probabilities[arm] = floor + (1.0 - count * floor) * probabilities[arm]
     notes[0], notes[1] = outlook(state, chosen)
+    if math.isinf(notes[0]):
+        raise ArithmeticError("its forecast is infinite")
     notes[2] = 1.0 if explored else 0.0
     return chosen
 

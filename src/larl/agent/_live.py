@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._check import InvalidValue, number, whole
-from larl._compile import bound, copy_fields
+from larl._compile import bound, copy_fields, fields_nan
 from larl._words import FLOOR, IDS, POLICY, stream_key, word_at
 from larl.agent._kernels import choose
 from larl.policies import DynamicOracle, Policy, from_dict
@@ -18,6 +18,10 @@ from larl.world import World
 MOST_ARMS = 10_000
 COUNTS = ("learnt", "repaired", "corrected", "repeated", "missing", "late")
 _finite = number()
+
+
+class PolicyError(ArithmeticError):
+    """A policy that cannot decide: its State, its probabilities or its forecast is not finite or not valid."""
 
 
 class Decision(NamedTuple):
@@ -92,13 +96,21 @@ class Live:
     def _chosen(self, state: Any, streams: Streams, t: int, shown: Any, can: Any) -> tuple[int, dict[str, Any]]:
         """The arm of step t, and what a Decision says of it."""
         notes = self._notes
-        arm = self._choose(state, shown, streams.policy, streams.coin, t, self.floor, can, self._odds, notes)
+        try:
+            arm = self._choose(state, shown, streams.policy, streams.coin, t, self.floor, can, self._odds, notes)
+        except ArithmeticError as error:
+            raise PolicyError(f"{self.policy} cannot decide: {error}") from None
         expected, width, explored = notes.tolist()
         return arm, {
             "arm": self.arms[arm], "probabilities": dict(zip(self.arms, self._odds.tolist(), strict=True)),
             "expected": None if math.isnan(expected) else expected, "width": width if math.isfinite(width) else None,
             "explored": explored > 0.0,
         }  # fmt: skip
+
+    def _refuse_nan(self, *states: Any) -> None:
+        """Raise PolicyError if some number of these States is nan."""
+        if any(map(fields_nan, states)):
+            raise PolicyError(f"{self.policy} has failed: its State has numbers that are nan, and is not saved")
 
     def _nothing(self) -> dict[str, Any]:
         """What a Decision says where no arm was available."""
@@ -107,6 +119,8 @@ class Live:
 
     def _told(self, reward: Any, arm: Any) -> tuple[float, int | None]:
         """A reward, nan where there is none, and the arm that was played, if that was said."""
+        if isinstance(reward, bool | np.bool_):
+            reward = float(reward)
         value = math.nan if reward is None else _finite("observe", "reward", reward)
         return value, None if arm is None else self._arm("observe", arm)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from larl import worlds
-from larl.paper.experiments import DISCOUNTS
+from larl.paper.settings import DISCOUNT, FADING_SCALE
 from larl.policies import LARL, LARLBIC, UCB, AdaptiveLARL, Auto, DiscountedUCB, KalmanOracle, Policy, SharedLARL
 from larl.result import Result
 from larl.study import Study
@@ -90,8 +90,10 @@ def hard_worlds() -> dict[str, Place]:
 
 
 def tuning(places: Mapping[str, Place], scope: Scope, label: str) -> dict[str, Study]:
-    """D-UCB with several discounts, on other seeds."""
-    policies: dict[str, Policy] = {f"{d}": DiscountedUCB(d) for d in DISCOUNTS}
+    """D-UCB over discounts and scales, on other seeds."""
+    policies: dict[str, Policy] = {
+        f"{d:g}|{b:g}": DiscountedUCB(d, b) for d in DISCOUNT.values for b in FADING_SCALE.values
+    }
     return {
         f"tuning-{label}-{i:02d}": Study(
             {name: place.world}, policies, place.horizon, scope.of(place.horizon, 0.2), scope.seed + 1_000_003
@@ -104,10 +106,11 @@ def contest(places: Mapping[str, Place], tuned: dict[str, Result], scope: Scope,
     """Auto and all it is compared with, one study a world."""
     found = {}
     for i, (name, place) in enumerate(places.items()):
-        totals = tuned[f"tuning-{label}-{i:02d}"].total("k").mean(["trial", "world"]).to_series()
+        totals = tuned[f"tuning-{label}-{i:02d}"].total().mean(["trial", "world"]).to_series()
+        discount, scale = map(float, str(totals.idxmin()).split("|"))
         policies: dict[str, Policy] = {
             BIC: LARLBIC(place.horizon // 5), "LARL, told s = k": LARL(max(place.world.k, 1)), "UCB": UCB(),
-            TUNED: DiscountedUCB(float(str(totals.idxmin()))), "AdaptiveLARL": AdaptiveLARL(),
+            TUNED: DiscountedUCB(discount, scale), "AdaptiveLARL": AdaptiveLARL(),
             "SharedLARL": SharedLARL(), "Auto": Auto(),
         }  # fmt: skip
         if isinstance(place.world, LatentAR | LatentVAR):

@@ -117,6 +117,7 @@ class Cohort(Live):
     def save(self, path: str | Path) -> Path:
         """Write the cohort to a JSON file, whole or not at all. A file that is not this cohort's is not overwritten."""
         path = Path(path)
+        self._refuse_nan(*self._past.states())
         if self._saved != path.resolve():
             _file.refuse_foreign(path, self._terms(), "cohort")
         _file.write(path, self.pack(), "cohort")
@@ -131,6 +132,10 @@ class Cohort(Live):
             cohort = cls.unpack(values)
         cohort._saved = Path(path).resolve()
         return cohort
+
+    def __repr__(self) -> str:
+        units = f"{len(self._numbers)} unit{'s' * (len(self._numbers) != 1)}"
+        return f"<Cohort of {units}: {self.policy}, arms={list(self.arms)}, pooling={self.pooling!r}, t={self.t}>"
 
     def pack(self) -> dict[str, Any]:
         """The cohort as JSON types."""

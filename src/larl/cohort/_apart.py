@@ -32,6 +32,10 @@ class Apart:
         self.pasts[unit].catch_up()
         return self.pasts[unit].state
 
+    def states(self) -> list[Any]:
+        """All units' States, as far as they have gone."""
+        return [past.state for past in self.pasts]
+
     def add(self, unit: int, arm: int, context: Any, *, pending: bool) -> None:
         """A new step, its reward still to come."""
         self.pasts[unit].add(arm, context, pending=pending)

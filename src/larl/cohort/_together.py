@@ -79,6 +79,10 @@ class Together:
         self.catch_up()
         return unit_of(self.crowd, unit)
 
+    def states(self) -> list[Any]:
+        """All units' States in one, as far as they have gone."""
+        return [self.crowd]
+
     def add(self, unit: int, arm: int, context: Any, *, pending: bool) -> None:
         """A new step, its reward still to come."""
         row = self.row(self.end)

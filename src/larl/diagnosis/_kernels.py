@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, kernel
-from larl._words import POLICY, pick, stream, word
+from larl._words import POLICY, stream, word, word_to_index
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -220,7 +220,7 @@ def shuffled_sums(
         key = stream(seed, one, POLICY)
         for c in range(first.size - 1):
             for i in range(first[c + 1] - 1, first[c], -1):
-                j = first[c] + pick(word(key, i), i - first[c] + 1)
+                j = first[c] + word_to_index(word(key, i), i - first[c] + 1)
                 here, there = order[i], order[j]
                 moved[here], moved[there] = moved[there], moved[here]
         pair_sums(arm, gap, lags, moved, sums[one])

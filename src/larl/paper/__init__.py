@@ -9,20 +9,23 @@ from larl._files import write_whole
 from larl._progress import Progress
 from larl.paper import claims, stages
 from larl.paper.experiments import (
-    HORIZON,
     ORDERS,
-    TUNED_NAMES,
+    PAPER_S,
     Scope,
     baselines,
     beyond,
     lookback,
+    noise_structure,
     paper_policies,
     robustness,
     sublinear,
+    tuned_lookback,
     tuning,
-)  # fmt: skip
+)
+from larl.paper.regret_section import experiment_1
 from larl.paper.report import image, markdown, page
-from larl.paper.sections import Section, claims_section, experiment_1, experiment_2, experiment_3, experiment_4, theory
+from larl.paper.sections import Section, claims_section, experiment_2, experiment_3, experiment_4, theory
+from larl.paper.settings import ALL, HORIZON
 from larl.result import join
 from larl.worlds import paper
 
@@ -36,18 +39,19 @@ def reproduce(
 
     What an earlier run finished with the same settings is taken from `out`/data.
     """
-    first, later = (
-        tuning(scope) | lookback(scope) | beyond(scope),
-        sublinear(scope) | robustness(scope) if scope.everything else {},
-    )
-    compared = (len(paper_policies(paper(1))) + len(TUNED_NAMES)) * len(ORDERS) * scope.trials * HORIZON
-    with Progress(stages.steps(first) + stages.steps(later) + compared, True) as bar:
-        found = stages.run(first, out / "data", bar, threads)
+    tuned, first = tuning(scope), lookback(scope) | beyond(scope) | noise_structure(scope)
+    later = sublinear(scope) | robustness(scope) if scope.everything else {}
+    policies = len(paper_policies(paper(1))) + len(ALL) + 1 + len(PAPER_S)  # what is compared once it is tuned
+    compared = policies * len(ORDERS) * scope.trials * HORIZON
+    with Progress(stages.steps(tuned) + stages.steps(first) + stages.steps(later) + compared, True) as bar:
+        found = stages.run(tuned, out / "data", bar, threads, totals=True)
+        found |= stages.run(first, out / "data", bar, threads)
         found |= stages.run(baselines(scope, found), out / "data", bar, threads)
+        found |= stages.run(tuned_lookback(scope, found), out / "data", bar, threads, totals=True)
         found |= stages.run(later, out / "data", bar, threads)
     main = join(found[f"baselines-k{k}"] for k in ORDERS)
     print("drawing, and checking the theory", file=sys.stderr, flush=True)
-    sections = [experiment_1(main, found), experiment_2(found["lookback"]), theory(scope)]
+    sections = [experiment_1(main, found), experiment_2(found["lookback"], main, found), theory(scope)]
     if scope.everything:
         sections += [experiment_3(found), experiment_4(found)]
     verdicts = [claim for section in sections for claim in section.claims]

@@ -1,13 +1,31 @@
 """The paper's experiments, and those it only mentions, as data: every one a set of studies."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from larl import worlds
+from larl.paper.settings import (
+    ALL,
+    AUTHORS,
+    HORIZON,
+    LARL_ALPHA,
+    LARL_BIC,
+    LARL_TUNED,
+    THEORY,
+    TUNED,
+    Choice,
+    Grid,
+    authors_settings,
+    candidate,
+    choose,
+    grids,
+    label,
+    theory_settings,
+)
 from larl.policies import (
-    ARUCB,
     LARL,
     LARLBIC,
     UCB,
@@ -17,22 +35,18 @@ from larl.policies import (
     KalmanOracle,
     Policy,
     Random,
-    Rexp3,
     SharedLARL,
     SlidingWindowUCB,
-)  # fmt: skip
+)
 from larl.result import Result
 from larl.study import Study
 from larl.variants import Burden, ChangePoints, HeavyTails, Seasonal
 from larl.world import LatentAR, World
 
 ORDERS = (1, 5, 10)
-HORIZON = 200
 EXPONENTS = (0.5, 1.0, 1.5, 2.0)  # the c of σ_z² = T^{c−2}
-WINDOWS = (3, 5, 10, 20, 40, 65, 100)
-DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
-BATCHES = (5, 10, 20, 50, 100, 200)
-TUNED_NAMES = ("SW UCB, tuned", "D-UCB, tuned", "Rexp3, tuned")
+PAPER_S = (1, 5, 10, 15)  # the s that the paper tries
+ALTERNATING, KALMAN = "LARL (BIC, alternating)", "Kalman, true parameters"
 
 
 @dataclass(frozen=True)
@@ -51,90 +65,70 @@ class Scope:
         return replace(self, trials=min(self.trials, 100), every_s=(0, 1, 2, 3, 5, 7, 10, 15, 20))
 
 
-def reward_range(world: LatentAR) -> tuple[float, float]:
-    """Where the rewards of a world lie in the long run: within three standard deviations of every arm's mean."""
-    centre = np.array(world.mu) + np.array(world.beta) * world.stationary_mean
-    spread = 3.0 * np.sqrt(np.square(world.beta) * world.stationary_var + world.sd**2)
-    return float((centre - spread).min()), float((centre + spread).max())
-
-
-def variation(world: LatentAR, horizon: int) -> float:
-    """E Σ_t max_a |mean_t(a) − mean_{t−1}(a)| over a horizon, in units of the width of `reward_range`."""
-    lag_one = float(np.array(world.gammas) @ world.stationary_cov[0])
-    step = math.sqrt(2.0 * max(world.stationary_var - lag_one, 0.0)) * math.sqrt(2.0 / math.pi)
-    low, high = reward_range(world)
-    return horizon * step * float(np.abs(world.beta).max()) / (high - low)
-
-
-def variation_of_batch(batch: int, arms: int, horizon: int) -> float:
-    """The variation for which Rexp3 restarts every `batch` steps."""
-    return float(horizon * math.sqrt(arms * math.log(arms)) / (batch - 0.5) ** 1.5)
-
-
-def paper_policies(world: LatentAR) -> dict[str, Policy]:
-    """LARL in both modes of exploration and the paper's baselines, and the filter that knows all parameters.
-
-    The paper gives no window, scale or variation. Baselines get what their own theory asks for: the window 2√(T log T)
-    of Garivier & Moulines for one change and the width of the rewards' range, and for Rexp3 the true total variation.
-    """
-    explore, (low, high) = HORIZON // 5, reward_range(world)
-    return {
-        "LARL (BIC)": LARLBIC(explore),
-        "LARL (BIC, alternating)": LARLBIC(explore + 1, explore_with="alternate"),
-        "Stationary": UCB(),
-        "AR UCB": ARUCB(world.k),
-        "SW UCB": SlidingWindowUCB(round(2.0 * math.sqrt(HORIZON * math.log(HORIZON))), scale=high - low),
-        "Rexp3": Rexp3(variation(world, HORIZON), (low, high)),
-        "Kalman, true parameters": KalmanOracle(),
-    }
-
-
-def candidates(world: LatentAR) -> dict[str, Policy]:
-    """What the tuned baselines are chosen from."""
-    low, high = reward_range(world)
-    return (
-        {f"SW UCB, tuned|{window}": SlidingWindowUCB(window) for window in WINDOWS}
-        | {f"D-UCB, tuned|{discount}": DiscountedUCB(discount) for discount in DISCOUNTS}
-        | {f"Rexp3, tuned|{b}": Rexp3(variation_of_batch(b, 2, HORIZON), (low, high)) for b in BATCHES}
-    )
-
-
 def name(k: int) -> str:
     """How a world of the paper is called."""
     return f"k = {k}"
 
 
+def tuning_grids(world: LatentAR) -> dict[str, Grid]:
+    """What is tuned: the baselines, LARL with s by BIC, and LARL for each s that the paper tries."""
+    found = grids(world)
+    for s in PAPER_S:
+        found[f"s = {s}"] = Grid((LARL_ALPHA,), lambda alpha, s=s: LARL(s, alpha=alpha))
+    return found
+
+
 def tuning(scope: Scope) -> dict[str, Study]:
-    """Candidates for the tuned baselines, on seeds of their own."""
-    trials, seed = max(scope.trials // 2, 2), scope.seed + 1_000_003
+    """Every point of every grid, on seeds of their own; one study a world and policy."""
+    trials, seed = max(scope.trials // 4, 2), scope.seed + 1_000_003
     return {
-        f"tuning-k{k}": Study({name(k): worlds.paper(k)}, candidates(worlds.paper(k)), HORIZON, trials, seed)
-        for k in ORDERS
-    }
-
-
-def best_settings(tuned: Result) -> dict[str, str]:
-    """Of each kind of tuned baseline, the setting with the least mean regret."""
-    means = tuned.total("k").mean(["trial", "world"]).to_series()
-    best = [means[means.index.str.startswith(kind + "|")].idxmin() for kind in TUNED_NAMES]
-    return dict(zip(TUNED_NAMES, (str(each).partition("|")[2] for each in best), strict=True))
-
-
-def baselines(scope: Scope, tuned: dict[str, Result]) -> dict[str, Study]:
-    """Experiment 1 (§5): LARL against the baselines, these also at their best."""
-    return {
-        f"baselines-k{k}": Study(
-            {name(k): world},
-            paper_policies(world)
-            | {
-                kind: candidates(world)[f"{kind}|{best}"] for kind, best in best_settings(tuned[f"tuning-k{k}"]).items()
-            },
-            HORIZON,
-            scope.trials,
-            scope.seed,
+        f"tuning-k{k}-{number}": Study(
+            {name(k): world}, {candidate(kind, p): grid.build(*p) for p in grid.points}, HORIZON, trials, seed
         )
         for k, world in ((k, worlds.paper(k)) for k in ORDERS)
+        for number, (kind, grid) in enumerate(tuning_grids(world).items())
     }
+
+
+def best_settings(k: int, tuned: Mapping[str, Result]) -> dict[str, Choice]:
+    """For each policy that is tuned, the setting with the least mean regret on the tuning seeds."""
+    found = {}
+    for number, (kind, grid) in enumerate(tuning_grids(worlds.paper(k)).items()):
+        means = tuned[f"tuning-k{k}-{number}"].total().mean(["trial", "world"]).to_series().to_dict()
+        found[kind] = choose(kind, grid, means.__getitem__)
+    return found
+
+
+def paper_policies(world: LatentAR) -> dict[str, Policy]:
+    """LARL in both modes of exploration, the baselines as their authors and their theory set them, and the filter."""
+    explore = HORIZON // 5
+    return (
+        {LARL_BIC: LARLBIC(explore), ALTERNATING: LARLBIC(explore + 1, explore_with="alternate")}
+        | {label(kind, AUTHORS): policy for kind, policy in authors_settings(world).items()}
+        | {label(kind, THEORY): policy for kind, policy in theory_settings(world).items()}
+        | {KALMAN: KalmanOracle()}
+    )
+
+
+def baselines(scope: Scope, tuned: Mapping[str, Result]) -> dict[str, Study]:
+    """Experiment 1 (§5): LARL against the baselines, in each of their settings."""
+    found = {}
+    for k in ORDERS:
+        world, best = worlds.paper(k), best_settings(k, tuned)
+        policies = paper_policies(world) | {label(kind, TUNED): best[kind].policy for kind in ALL}
+        policies[LARL_TUNED] = best[LARL_BIC].policy
+        found[f"baselines-k{k}"] = Study({name(k): world}, policies, HORIZON, scope.trials, scope.seed)
+    return found
+
+
+def tuned_lookback(scope: Scope, tuned: Mapping[str, Result]) -> dict[str, Study]:
+    """Experiment 2 once more: LARL for the s of the paper, each with its best α."""
+    found = {}
+    for k in ORDERS:
+        best = best_settings(k, tuned)
+        policies = {f"s = {s}": best[f"s = {s}"].policy for s in PAPER_S}
+        found[f"lookback-tuned-k{k}"] = Study({name(k): worlds.paper(k)}, policies, HORIZON, scope.trials, scope.seed)
+    return found
 
 
 def beyond(scope: Scope) -> dict[str, Study]:
@@ -149,6 +143,26 @@ def lookback(scope: Scope) -> dict[str, Study]:
     policies: dict[str, Policy] = {f"s = {s}": LARL(s) for s in scope.every_s}
     places = {name(k): worlds.paper(k) for k in ORDERS}
     return {"lookback": Study(places, policies, HORIZON, scope.trials, scope.seed)}
+
+
+def noise_name(k: int, noise: str) -> str:
+    """How a world of the noise experiment is called."""
+    return f"k = {k}, {noise} noise"
+
+
+def noise_structure(scope: Scope) -> dict[str, Study]:
+    """Does LARL need noise in proportion to |β_a|? The paper's worlds with β = (−0.3, 1), with it and without.
+
+    In the paper's own worlds |β_a| = 1 for both arms, so the two kinds of noise are the same there.
+    """
+    places = {
+        noise_name(k, noise): replace(worlds.paper(k), beta=(-0.3, 1.0), noise=noise)
+        for k in ORDERS
+        for noise in ("scaled", "common")
+    }
+    policies: dict[str, Policy] = {LARL_BIC: LARLBIC(HORIZON // 5), label("Stationary", AUTHORS): UCB()}
+    policies[KALMAN] = KalmanOracle()
+    return {"noise": Study(places, policies, HORIZON, scope.trials, scope.seed)}
 
 
 def shrinking_world(c: float, horizon: int) -> LatentAR:

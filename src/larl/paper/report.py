@@ -9,7 +9,8 @@ from html import escape
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, Claim
+from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, UNINFORMATIVE, Claim
+from larl.paper.settings import GLOSSARY
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a1a1a; --page: #fff; --line: #ccc; --soft: #f4f4f4; }
@@ -27,7 +28,7 @@ td:first-child { min-width: 13rem; } .verdict { min-width: 7rem; font-weight: 60
 .bad { color: #d55e00; }
 @media (prefers-color-scheme: dark) { .good { color: #56b4e9; } .part { color: #e69f00; } .bad { color: #ff8f4d; } }
 """
-CLASSES = {HOLDS: "good", CHANGED: "part", FAILS: "bad", OPEN: ""}
+CLASSES = {HOLDS: "good", CHANGED: "part", UNINFORMATIVE: "part", FAILS: "bad", OPEN: ""}
 
 
 @cache
@@ -88,8 +89,10 @@ def markdown(claims: Sequence[Claim], made_by: str) -> str:
     lines = [
         "# The paper's claims, measured",
         "",
-        f"Made by `{made_by}`; not typed by hand. Intervals are 95%.",
+        f"Made by `{made_by}`; not typed by hand. Intervals are 95%, ± is one standard error, z is a difference in "
+        "standard errors.",
         "",
+        *(line for words in GLOSSARY for line in (words, "")),
         "| claim | where | verdict | measured | remark |",
         "| --- | --- | --- | --- | --- |",
     ]

@@ -8,21 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from larl import plots, worlds
-from larl.paper import claims as judge
-from larl.paper.claims import CHANGED, FAILS, HOLDS, OPEN, Claim
-from larl.paper.experiments import (
-    HORIZON,
-    ORDERS,
-    TUNED_NAMES,
-    Scope,
-    best_settings,
-    hard_worlds,
-    name,
-)  # fmt: skip
+from larl import plots
+from larl.paper import lookback_claims, theory_claims
+from larl.paper.claims import VERDICTS, Claim
+from larl.paper.experiments import ORDERS, Scope, hard_worlds, name
 from larl.paper.report import claims_table, picture, table
+from larl.paper.settings import GLOSSARY
 from larl.result import Result
-from larl.theory import floor, predictability, random_cost
 
 
 class Section(NamedTuple):
@@ -34,143 +26,86 @@ class Section(NamedTuple):
     tables: dict[str, pd.DataFrame]
 
 
-def _text(*paragraphs: str) -> str:
+def text(*paragraphs: str) -> str:
+    """Paragraphs of the page."""
     return "".join(f"<p>{escape(words)}</p>" for words in paragraphs)
 
 
-def _only(result: Result, policies: Sequence[str]) -> Result:
+def only(result: Result, policies: Sequence[str]) -> Result:
+    """A result with some of its policies."""
     return Result(result.data.sel(policy=list(policies)))
 
 
 def claims_section(verdicts: list[Claim], scope: Scope) -> Section:
     """What holds, at a glance."""
-    counts = {kind: sum(claim.verdict == kind for claim in verdicts) for kind in (HOLDS, CHANGED, FAILS, OPEN)}
-    words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-    html = _text(
+    counts = {kind: sum(claim.verdict == kind for claim in verdicts) for kind in VERDICTS}
+    words = "; ".join(f"“{kind}” {count} times" for kind, count in counts.items() if count)
+    html = text(
         f"Trella, Dempsey, Gazi, Xu, Doshi-Velez and Murphy (2025) study bandits whose mean rewards move with a hidden "
         f"auto-regressive state, and propose LARL. This page re-runs their experiments from nothing ({scope.trials:,} "
-        f"trials each, seed {scope.seed}) and checks every claim: {words}. Intervals are 95%; all policies of a "
-        f"comparison meet the same luck."
+        f"trials each, seed {scope.seed}) and checks every claim: {words}. Intervals are 95%, ± is one standard error; "
+        f"all policies of a comparison meet the same luck.",
+        *GLOSSARY,
     )
     return Section(f"<h2>The claims</h2>{html}{claims_table(verdicts)}", [], {}, {})
 
 
-def experiment_1(main: Result, found: dict[str, Result]) -> Section:
-    """LARL against the baselines, as set by their theory and at their best."""
-    printed = [each for each in main.policies if each not in TUNED_NAMES]
-    tuned = ["LARL (BIC)", "LARL (BIC, alternating)", *TUNED_NAMES, "Kalman, true parameters"]
-    floors = {name(k): floor(worlds.paper(k)) for k in ORDERS}
-    apart, trials = _only(found["beyond"], ["Auto"]), found["beyond"].data.sizes["trial"]
-    said = f"Auto: {trials:,} trials"
-    figures = {
-        "regret": plots.plot_regret(
-            _only(main, printed), skip="k", floors=floors, palette=main.policies, apart=apart, note=said
-        ),
-        "regret-column": plots.plot_regret(
-            _only(main, printed), skip="k", floors=floors, palette=main.policies, apart=apart, note=said, column=True
-        ),
-        "regret-tuned": plots.plot_regret(
-            _only(main, tuned),
-            skip="k",
-            band="se",
-            floors=floors,
-            palette=main.policies,
-            apart=apart,
-            note=f"baselines tuned on other seeds, {said}",
-        ),
-        "wins": plots.plot_wins(_only(main, printed), skip="k"),
-        "wins-tuned": plots.plot_wins(_only(main, tuned), skip="k"),
-    }
-    summary, ours = main.summary("k"), found["beyond"].summary("k")
-    beyond = [
-        [world, policy, f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}"]
-        for world, policy, row in ((w, p, ours.loc[w].loc[p]) for w in main.worlds for p in found["beyond"].policies)
-    ]
-    rows = [
-        [world, policy, f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}", f"{100 * row['wins']:.0f}%"]
-        for world, policy, row in ((w, p, summary.loc[w].loc[p]) for w in main.worlds for p in main.policies)
-    ]
-    value = [
-        [name(k), *(f"{each(worlds.paper(k)):.3f}" for each in (random_cost, floor, predictability))] for k in ORDERS
-    ]
-    chosen = [
-        f"{name(k)}: " + ", ".join(map(" ".join, zip(("window", "discount", "batch"), best.values(), strict=True)))
-        for k, best in ((k, best_settings(found[f"tuning-k{k}"])) for k in ORDERS)
-    ]
-    html = "".join(
-        [
-            "<h2>1. LARL against the baselines</h2>",
-            _text(
-                f"T = {HORIZON}, two arms with β = (−1, 1). Regret is counted from t = k. The dotted floor is the "
-                "regret that even the policy pays that knows every parameter, once its filter has settled (from the "
-                "paper's start, far from zero, the first steps are easier)."
-            ),
-            picture(
-                figures["regret"],
-                "Cumulative regret, the paper's policies, and Auto, which is not the paper's, in black.",
-            ),
-            picture(figures["regret-tuned"], "Baselines tuned, on other seeds. Band: ± two standard errors."),
-            picture(figures["wins"], "How often the row's policy has less total regret than the column's."),
-            picture(figures["wins-tuned"], "The same against baselines tuned on other seeds."),
-            table(["world", "policy", "mean regret", "± se", "sd", "duels won"], rows),
-            "<h3>Beyond the paper</h3>",
-            _text(
-                f"Policies that the paper does not have and that are told nothing, on the first {trials:,} trials of "
-                "the same luck. docs/auto.md compares them in more worlds."
-            ),
-            table(["world", "policy", "mean regret", "± se", "sd"], beyond),
-            "<h3>How much is there to win?</h3>",
-            table(["world", "random, regret a step", "floor, regret a step", "predictability"], value),
-            _text("Tuned: " + "; ".join(chosen) + "."),
-        ]
-    )
-    verdicts = [*judge.beats_baselines(main), judge.gain_shrinks(main), *judge.published_claims(main)]
-    return Section(html, verdicts, figures, {"baselines": summary, "beyond": ours})
-
-
-def experiment_2(result: Result) -> Section:
+def experiment_2(result: Result, main: Result, found: dict[str, Result]) -> Section:
     """The choice of s."""
     shown = [each for each in ("s = 0", "s = 1", "s = 5", "s = 10", "s = 15") if each in result.policies]
     figures = {
         "lookback": plots.plot_lookback(result, ORDERS),
-        "lookback-regret": plots.plot_regret(_only(result, shown), skip="k"),
-        "lookback-wins": plots.plot_wins(_only(result, shown), skip="k"),
+        "lookback-regret": plots.plot_regret(only(result, shown), skip="k"),
+        "lookback-wins": plots.plot_wins(only(result, shown), skip="k"),
     }
     html = "".join(
         [
             "<h2>2. How far to look back</h2>",
-            _text("LARL with s fixed from the start; s = 0 is Stationary."),
-            picture(figures["lookback"], "Total regret over s. Bars: two standard errors."),
-            picture(figures["lookback-regret"], "Cumulative regret. Band: ± one standard deviation."),
-            picture(figures["lookback-wins"], "Pairwise win rates."),
+            text("LARL with s fixed from the start and α = 1; s = 0 is Stationary with α = 1, the authors' setting."),
+            picture(figures["lookback"], "Total regret over s, α = 1. Bars: two standard errors."),
+            picture(figures["lookback-regret"], "Cumulative regret, α = 1. Band: ± one standard deviation."),
+            picture(figures["lookback-wins"], "Pairwise win rates, α = 1."),
         ]
     )
-    return Section(html, judge.lookback_claims(result), figures, {"lookback": result.summary("k")})
+    tuned = {k: found[f"lookback-tuned-k{k}"] for k in ORDERS}
+    verdicts = lookback_claims.lookback_claims(result, main, tuned)
+    return Section(html, verdicts, figures, {"lookback": result.summary("k")})
 
 
 def theory(scope: Scope) -> Section:
     """The lemmas and the theorem."""
-    verdicts, bounds = judge.theory_claims(scope.seed, max(scope.trials, 100))
+    verdicts, bounds = theory_claims.theory_claims(scope.seed, max(scope.trials, 100))
     rows = [
-        [name(b.k), f"{b.printed:,.0f}", f"{b.corrected:,.0f}", f"{b.first_term:,.0f}", f"{b.trivial:,.0f}",
-         f"{b.regret:.0f}", f"{b.corrected / b.regret:,.0f}", f"{b.held:.1%}"]
+        [
+            name(b.k),
+            f"{b.theorem:,.0f}",
+            f"{b.mixed:,.0f}",
+            f"{b.corrected:,.0f}",
+            f"{b.first_term:,.0f}",
+            f"{b.trivial:,.0f}",
+            f"{b.regret:.0f}",
+            f"{b.corrected / b.regret:,.0f}",
+            f"{b.held:.1%}",
+        ]
         for b in bounds
-    ]  # fmt: skip
+    ]
     header = [
         "world",
-        "printed",
+        "printed theorem, after the run",
+        "printed first term, others before the trial",
         "corrected",
         "of it, first term",
         "trivial",
         "mean regret",
-        "times too large",
+        "corrected ÷ regret",
         "held in",
     ]
     html = (
         "<h2>3. The theory</h2>"
-        + _text(
-            "The bound of Theorem 1 for LARL(s = k) with the radius of Lemma 3, T = 200, δ = 0.1. The trivial bound is "
-            "what nobody can exceed, with the same confidence. docs/theory.md derives the corrected form."
+        + text(
+            f"The bound of Theorem 1 for LARL(s = k) with the radius of Lemma 3, T = 200, δ = {theory_claims.DELTA:g}. "
+            "The trivial bound is what no policy can exceed, with the same confidence. docs/theory.md derives the "
+            "corrected form."
         )
         + table(header, rows)
     )
@@ -180,13 +115,16 @@ def theory(scope: Scope) -> Section:
 def experiment_3(found: dict[str, Result]) -> Section:
     """Sub-linear regret."""
     results = {int(key.removeprefix("sublinear-T")): one for key, one in found.items() if key.startswith("sublinear")}
-    slopes = judge.slopes(results)
+    slopes = theory_claims.slopes(results)
     figures = {"sublinear": plots.plot_growth(results)}
-    rows = [[f"{e.c:g}", e.policy, f"{e.value:.3f}", f"{e.low:.3f} – {e.high:.3f}", f"{e.predicted:g}"] for e in slopes]
+    rows = [
+        [f"{e.c:g}", e.policy, f"{e.value:.3f}", f"{e.low:.3f} – {e.high:.3f}", f"{e.last:.3f}", f"{e.predicted:g}"]
+        for e in slopes
+    ]
     html = "".join(
         [
             "<h2>4. Sub-linear regret</h2>",
-            _text(
+            text(
                 "σ_z² = T^(c−2), in a world where that is a claim about learning: two arms ±z that only knowledge of z "
                 "tells apart, and a third that is worse by 1 whatever z is. Random is linear, and whoever filters z "
                 "pays in proportion to σ_z T = T^(c/2). For LARL and UCB the prediction is a bound, max(c/2, 1/2). "
@@ -195,10 +133,10 @@ def experiment_3(found: dict[str, Result]) -> Section:
                 "chance only."
             ),
             picture(figures["sublinear"], "Total regret over the horizon. Bars: two standard errors."),
-            table(["c", "policy", "measured exponent", "95% interval", "predicted"], rows),
+            table(["c", "policy", "measured exponent", "95% interval", "between the two longest T", "predicted"], rows),
         ]
     )
-    return Section(html, [judge.sublinear_claim(slopes)], figures, {"sublinear": pd.DataFrame(slopes)})
+    return Section(html, theory_claims.sublinear_claims(slopes), figures, {"sublinear": pd.DataFrame(slopes)})
 
 
 def experiment_4(found: dict[str, Result]) -> Section:
@@ -212,12 +150,13 @@ def experiment_4(found: dict[str, Result]) -> Section:
     html = "".join(
         [
             "<h2>5. Where the assumptions fail</h2>",
-            _text(
+            text(
                 "The k = 1 world from a stationary start with one thing changed, and worlds of another kind. Regret "
-                "as a share of random's; the Kalman filter where it is defined. With burden, regret is against the "
-                "best arm at the state that the policy's own actions led to."
+                "as a share of random's; the Kalman filter where it is defined. Nothing is tuned: α = 1, and scale 1 "
+                "for D-UCB (discount 0.9) and SW UCB (window 20). With burden, regret is against the best arm at the "
+                "state that the policy's own actions led to."
             ),
-            picture(figures["robustness"], "Mean total regret divided by that of choosing at random."),
+            picture(figures["robustness"], "Mean total regret divided by that of choosing at random; α = 1, scale 1."),
         ]
     )
     return Section(html, [], figures, {"robustness": pd.DataFrame(shares, places, columns)})

@@ -29,16 +29,23 @@ def steps(studies: dict[str, Study]) -> int:
     )
 
 
-def run(studies: dict[str, Study], folder: Path, bar: Progress, threads: int | None) -> dict[str, Result]:
-    """The result of every study; what an earlier run left in `folder` under the same key is not run again."""
+def run(
+    studies: dict[str, Study], folder: Path, bar: Progress, threads: int | None, *, totals: bool = False
+) -> dict[str, Result]:
+    """The result of every study; what an earlier run left in `folder` under the same key is not run again.
+
+    With `totals` only each trial's total regret from t = k is kept, not the single steps.
+    """
     results = {}
     for name, study in studies.items():
-        path = folder / f"{name}.nc"
-        found = _finished(path, key(study))
+        path, wanted = folder / f"{name}.nc", key(study) + ("-totals" if totals else "")
+        found = _finished(path, wanted)
         if found is None:
             bar.title = name
             found = study.run(threads=threads, progress=bar)
-            found.data.attrs["key"] = key(study)
+            if totals:
+                found = Result(found.total("k").to_dataset().assign_attrs(found.data.attrs))
+            found.data.attrs["key"] = wanted
             found.save(path)
         else:
             bar.advance(steps({name: study}))

@@ -1,5 +1,12 @@
-"""Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name."""
+"""Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name.
 
+For a policy of your own: `Policy`, `register`, and the draws `uniform`, `pick` and `normal` (CONTRIBUTING.md).
+"""
+
+from larl._words import Bits as Bits
+from larl._words import normal as normal
+from larl._words import pick as pick
+from larl._words import uniform as uniform
 from larl.policies import _partial as _partial
 from larl.policies._contract import REGISTRY, Policy, from_dict, from_json, register, tie
 from larl.policies.adaptive_larl import AdaptiveLARL

@@ -1,28 +1,28 @@
 """What every policy is: a spec the user writes, a State, and functions compiled for that State.
 
-`act(state, word)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. The lab
+`act(state, bits)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. The lab
 needs no more. Live, a policy also says with which probabilities it chooses among the arms that are open (`odds`), what
 it expects of each (`outlook`), and what a step without a reward does to it (`skip`). All are written once, as plain
-functions beside their State, and `register` ties them together. Inside a kernel the call `act(state, word)` is resolved
+functions beside their State, and `register` ties them together. Inside a kernel the call `act(state, bits)` is resolved
 by the type of `state`; in the interpreter by a look-up.
 """
 
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-import numpy as np
-
-from larl._check import InvalidValue, check_fields, known_fields
-from larl._compile import NAMES, generic, implement
+from larl._check import InvalidValue, check_fields, known_fields, required
+from larl._compile import NAMES, fields_nan, generic, implement
+from larl._words import Bits
 from larl.policies._odds import Floats, Open, evenly, surely
 
 if TYPE_CHECKING:
     from larl.world import World
 
 
+@dataclass_transform(field_specifiers=(required, field), frozen_default=True)
 @dataclass(frozen=True)
 class Policy:
     """A policy as its user writes it: immutable, hashable, checked at construction, JSON in and out."""
@@ -50,8 +50,8 @@ P = TypeVar("P", bound=Policy)
 
 
 @generic
-def act(state: Any, word: np.uint64) -> int:
-    """The arm that the policy with this State chooses, given its random word; the State stays as it is."""
+def act(state: Any, bits: Bits) -> int:
+    """The arm that the policy with this State chooses, with draws from `bits`; the State stays as it is."""
     raise TypeError("not the State of a policy")
 
 
@@ -103,21 +103,27 @@ def present(state: Any, context: Floats) -> None:
 
 
 @generic
+def has_nan(state: Any) -> bool:
+    """Whether the State has nan in it: any of its arrays, unless the policy knows a quicker way to tell."""
+    return fields_nan(state)
+
+
+@generic
 def reveal(state: Any, means: Any) -> None:
     """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
 
 
 def register(
     state: type,
-    act_: Callable[[Any, np.uint64], int],
+    act_: Callable[[Any, Bits], int],
     update_: Callable[[Any, int, float], None],
     shared: tuple[str, ...] = (),
     **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
     """A decorator that makes a spec known by its class name, and ties its State to its functions.
 
-    `shared`: the fields of its State that the units of a cohort can have in common. `others`: `skip`, `outlook`, `odds`
-    and `present`, where what they do by default will not do.
+    `shared`: the fields of its State that the units of a cohort can have in common. `others`: `skip`, `outlook`,
+    `odds`, `present` and `has_nan`, where what they do by default will not do.
     """
 
     def add(spec: type[P]) -> type[P]:
@@ -135,12 +141,18 @@ def has_law(state: Any) -> bool:
     return any(type(state) in function.__dict__["table"] for function in (odds, outlook))
 
 
-LIVE: dict[str, Callable[..., Any]] = {"skip": skip, "outlook": outlook, "odds": odds, "present": present}
+LIVE: dict[str, Callable[..., Any]] = {
+    "skip": skip,
+    "outlook": outlook,
+    "odds": odds,
+    "present": present,
+    "has_nan": has_nan,
+}
 
 
 def tie(
     state: type,
-    act_: Callable[[Any, np.uint64], int],
+    act_: Callable[[Any, Bits], int],
     update_: Callable[[Any, int, float], None],
     name: str = "",
     shared: tuple[str, ...] = (),

@@ -28,12 +28,15 @@ from larl.policies._rows import (
     copy,
     invert,
     multiply,
+    raise_to,
     subtract,
     subtract_product,
     sum_product,
 )
 
 LOG_EVERY = 8  # rewards; a product of so many variances is far from overflow
+LEAST_SHARE = 1e-9  # of S in the variances that it is a sum of: what is less may be rounding, and even negative
+LEAST_ERROR = 1e-7  # root mean square error that counts as such, as a share of the largest reward less the first
 
 
 class History(NamedTuple):
@@ -148,21 +151,22 @@ def forward(x: Floats, rows: Rows, kind: Kind, t: int) -> None:
 
 @inline
 def observe(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) -> None:
-    """Condition on the reward of step t. S goes into the row `product` only."""
+    """Condition on the reward of step t. S goes into the row `product` only.
+
+    In exact arithmetic S is at least the noise. Rounding can make it less where the noise is very small next to the
+    variances of level and state, so S has a lower limit relative to these.
+    """
     arms, mean, cov, work = rows.arms, rows.mean, rows.cov, rows.work
     beta, kappa = rows.beta + arm, rows.kappa + arm
     turning = kind.form == TURNING
     size, z = arms + (2 if turning else min(kind.p, t + 1)), arms
     scale, error, gain = rows.one, rows.two, rows.three
-    fill(x, error, reward)
-    subtract(x, error, mean + arm)
+    least, square = rows.two, rows.three  # before these are error and gain
     if kind.p > 0:
         z += 0 if turning else t % kind.p
-        subtract_product(x, error, beta, mean + z)
         for i in range(size):
             sum_product(x, work + i, cov + entry(i, arm), beta, cov + entry(i, z))
         if turning:
-            subtract_product(x, error, kappa, mean + z + 1)
             for i in range(size):
                 add_product(x, work + i, kappa, cov + entry(i, z + 1))
         sum_product(x, scale, work + arm, beta, work + z)
@@ -173,6 +177,23 @@ def observe(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float) 
             copy(x, work + i, cov + entry(i, arm))
         copy(x, scale, work + arm)
     add(x, scale, rows.noise + arm)
+    copy(x, least, cov + entry(arm, arm))
+    if kind.p > 0:
+        multiply(x, square, beta, beta)
+        add_product(x, least, square, cov + entry(z, z))
+    if turning:
+        multiply(x, square, kappa, kappa)
+        add_product(x, least, square, cov + entry(z + 1, z + 1))
+    fill(x, square, LEAST_SHARE)
+    multiply(x, least, least, square)
+    raise_to(x, scale, least)
+    raise_to(x, scale, rows.noise + arm)
+    fill(x, error, reward)
+    subtract(x, error, mean + arm)
+    if kind.p > 0:
+        subtract_product(x, error, beta, mean + z)
+    if turning:
+        subtract_product(x, error, kappa, mean + z + 1)
     multiply(x, rows.product, rows.product, scale)
     invert(x, scale, scale)
     multiply(x, gain, error, scale)
@@ -195,18 +216,21 @@ def collect(x: Floats, rows: Rows) -> None:
 
 
 @inline
-def likelihood(x: Floats, rows: Rows, target: int, seen: int) -> None:
+def likelihood(x: Floats, rows: Rows, target: int, seen: int, largest: float) -> None:
     """The logarithm of the density of `seen` rewards after the first, up to a constant: Student's, σ² integrated out.
 
-    While all rewards equal the first there is no scale, and none of the particles errs more than another.
+    The largest reward less the first is `largest` in size. While it is 0 there is no scale, and no particle errs more
+    than another. Σ e²/S has a lower limit relative to it: a particle that predicts repeated rewards ever more exactly
+    would have an unlimited likelihood.
     """
+    least = seen * (LEAST_ERROR * largest) ** 2
     for lane in range(LANES):
-        square = x[rows.square, lane]
+        square = max(x[rows.square, lane], least)
         x[target, lane] = -0.5 * (x[rows.volume, lane] + (seen * math.log(square) if square > 0.0 else 0.0))
 
 
 @inner
-def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float, seen: int) -> None:
+def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float, seen: int, largest: float) -> None:
     """Take in the reward of step t (the first only begins), `seen` others before it, then move on to step t + 1."""
     if t == 0:
         begin(x, rows, kind, arm)
@@ -215,12 +239,14 @@ def step(x: Floats, rows: Rows, kind: Kind, t: int, arm: int, reward: float, see
         observe(x, rows, kind, t, arm, reward)
         collect(x, rows)
     copy(x, rows.before, rows.after)
-    likelihood(x, rows, rows.after, seen)
+    likelihood(x, rows, rows.after, seen, largest)
     forward(x, rows, kind, t + 1)
 
 
 @inner
-def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, later: int, end: int, seen: int) -> None:
+def replay(
+    x: Floats, rows: Rows, kind: Kind, history: History, first: int, later: int, end: int, seen: int, largest: float
+) -> None:
     """Take in steps first … end − 1 anew: from nothing, or where first > 0 from the belief in `past`.
 
     The last of them has a reward, the `seen`-th of all.
@@ -239,7 +265,7 @@ def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, late
                 copy(x, rows.later + i, rows.mean + i)
         if t == end - 1:
             collect(x, rows)
-            likelihood(x, rows, rows.before, seen - 2)
+            likelihood(x, rows, rows.before, seen - 2, largest)
         if t == 0:
             begin(x, rows, kind, history.arm[0])
         elif history.arm[t % size] >= 0:
@@ -248,4 +274,4 @@ def replay(x: Floats, rows: Rows, kind: Kind, history: History, first: int, late
             collect(x, rows)
         forward(x, rows, kind, t + 1)
     collect(x, rows)
-    likelihood(x, rows, rows.after, seen - 1)
+    likelihood(x, rows, rows.after, seen - 1, largest)

@@ -81,8 +81,11 @@ def largest_draw(mean: Floats, sd: Floats, available: Open, odds: Floats) -> Non
                 _at_point(middle + half * NODES[node], half * WEIGHTS[node], mean, sd, available, before, odds)
     for arm in range(arms):
         total += odds[arm]
-    for arm in range(arms):
-        odds[arm] /= total
+    if total > 0.0:
+        for arm in range(arms):
+            odds[arm] /= total
+    else:  # the means are so far apart that mean + sd is the mean: no draw changes the choice
+        first_best(mean, available, odds)
 
 
 @inline

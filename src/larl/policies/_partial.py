@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import tie
 from larl.policies._lags import lags_init, push
 from larl.policies._odds import Floats
 from larl.policies._pooling import PARTIAL
 from larl.policies._quads import aligned
+from larl.policies._ridge import row_variance
 from larl.policies._standard import StandardState
-from larl.policies._tiles import Pairs, Tiles, absorb, gather, score, tiles_init
+from larl.policies._tiles import Pairs, Tiles, absorb, gather, score, squared_length, tiles_init
 from larl.policies.larl import LARLState, present, skip
 from larl.policies.ucb import UCBState
 
@@ -99,10 +100,11 @@ def _clear(whole: Pairs) -> None:
 def partial_learn(state: PartialState, arm: int, reward: float) -> None:
     """Add a row to the unit's own regression, and what it says of θ to the pooled one, under every κ."""
     own, pooled, whole, size = state.own, state.pooled, state.whole, state.whole.place.size
+    variance = row_variance(squared_length(state.lags, state.lags.place.size), own.penalty)
     for i in range(state.kappas.size):
         row = i * state.arms + arm
         leverage, error = gather(own, row, state.lags, state.lags.place.size, size, reward)
-        growth = 1.0 + leverage
+        growth = variance + leverage
         absorb(own, row, size, 1.0, growth, error)
         weight = state.kappas[i] / math.sqrt(growth)
         for j in range(4 * size):
@@ -115,9 +117,9 @@ def partial_learn(state: PartialState, arm: int, reward: float) -> None:
     _clear(whole)
 
 
-def act(state: PartialState, word: np.uint64) -> int:
+def act(state: PartialState, bits: Bits) -> int:
     if state.time[0] < state.s:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     best, choice, member = -math.inf, 0, likeliest(state)
     for arm in range(state.arms):
         mean, width = partial_score(state, member, arm)

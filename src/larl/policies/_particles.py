@@ -9,6 +9,9 @@ stable); b_a, where β_a = ±b_a and the sign is kept apart; log q and logit w o
 share w scales with β²; the logarithms of the sd of the start and of the sd between levels. Where levels wander, last
 comes the logarithm of the rate. Where the state turns, the logarithms of its rate of shrinking and of its angle stand
 in place of ψ, and κ_a come last; there β² + κ² is what noise scales with.
+
+Parameters are bounded, far outside of what the priors call likely: rewards that repeat are likelier the less noise
+there is, without limit, and a filter loses all digits where variances differ by more than they have.
 """
 
 import math
@@ -18,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner, kernel
-from larl._words import pick, uniform, word
+from larl._words import word, word_to_index, word_to_uniform
 from larl.policies._lanes import History, replay
 from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, Rows
 from larl.policies._normals import Blocks, Normal, Prior, log_normal, log_prior
@@ -28,12 +31,22 @@ KEY = np.uint64(0x243F6A8885A308D3)
 # A normal draw is one of these, found by 12 bits of a word.
 QUANTILES = np.array([NormalDist().inv_cdf((i + 0.5) / 4096.0) for i in range(4096)])
 FLIP = 0.1  # share of moves that turn the sign of one β
+LEAST_NOISE, LARGEST_NOISE = 1e-6, 1e6  # its variance
+LARGEST_LOG_SD = 7.0  # of the start and of levels
+LARGEST_SIZE = 30.0  # of β and κ
+LARGEST_PARTIAL = 1.0 - 1e-7  # autocorrelation
+LOST = -1e300  # log weight of a particle that counts for nothing
 Words = NDArray[np.uint64]  # (1,) how many words have been drawn
 
 
 @inline
 def coordinates(rows: Rows, kind: Kind) -> int:
     return kind.p + rows.arms + 4 + (1 if kind.form == WANDERING else rows.arms if kind.form == TURNING else 0)
+
+
+@inline
+def bounded(size: float) -> float:
+    return min(max(size, -LARGEST_SIZE), LARGEST_SIZE)
 
 
 @inner
@@ -48,6 +61,7 @@ def derive(x: Floats, rows: Rows, kind: Kind) -> None:
         elif kind.form == LATENT:
             for j in range(p):  # Durbin & Levinson: from partial autocorrelations to coefficients
                 partial = math.tanh(x[rows.theta + j, lane])
+                partial = min(max(partial, -LARGEST_PARTIAL), LARGEST_PARTIAL)
                 for i in range((j + 1) // 2):
                     low, high = x[phi + i, lane], x[phi + j - 1 - i, lane]
                     x[phi + i, lane] = low - partial * high
@@ -55,12 +69,13 @@ def derive(x: Floats, rows: Rows, kind: Kind) -> None:
                 x[phi + j, lane] = partial
         noise, share = math.exp(x[rest, lane]), 1.0 / (1.0 + math.exp(-x[rest + 1, lane]))
         for arm in range(rows.arms):
-            size, other = x[b + arm, lane], x[rest + 4 + arm, lane] if kind.form == TURNING else 0.0
+            size, other = bounded(x[b + arm, lane]), bounded(x[rest + 4 + arm, lane]) if kind.form == TURNING else 0.0
             x[rows.beta + arm, lane] = 1.0 if kind.form == WANDERING else x[rows.sign + arm, lane] * size
             x[rows.kappa + arm, lane] = other
-            x[rows.noise + arm, lane] = noise * (share * (size * size + other * other) + 1.0 - share)
-        x[rows.start, lane] = math.exp(2.0 * x[rest + 2, lane])
-        x[rows.own, lane] = math.exp(2.0 * x[rest + 3, lane])
+            variance = noise * (share * (size * size + other * other) + 1.0 - share)
+            x[rows.noise + arm, lane] = min(max(variance, LEAST_NOISE), LARGEST_NOISE)
+        x[rows.start, lane] = math.exp(2.0 * min(x[rest + 2, lane], LARGEST_LOG_SD))
+        x[rows.own, lane] = math.exp(2.0 * min(x[rest + 3, lane], LARGEST_LOG_SD))
         x[rows.keep, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.form == WANDERING else 1.0
 
 
@@ -152,13 +167,13 @@ def propose(
     Where `free` it may be one sign turned instead, which is said.
     """
     size, keep = coordinates(rows, kind), math.sqrt(1.0 - stride * stride)
-    turn = free and kind.p > 0 and kind.form != WANDERING and uniform(next_word(words)) < FLIP
+    turn = free and kind.p > 0 and kind.form != WANDERING and word_to_uniform(next_word(words)) < FLIP
     for lane in range(LANES):
         bits, left = np.uint64(0), 0
         for arm in range(rows.arms):
             trial[rows.sign + arm, lane] = x[rows.sign + arm, lane]
         if turn:
-            trial[rows.sign + pick(next_word(words), rows.arms), lane] *= -1.0
+            trial[rows.sign + word_to_index(next_word(words), rows.arms), lane] *= -1.0
         for i in range(size):
             if left == 0:
                 bits, left = next_word(words), 5
@@ -188,6 +203,7 @@ def move(
     later: int,
     time: int,
     seen: int,
+    largest: float,
     words: Words,
 ) -> float:
     """One Metropolis step of every particle of a block; returns the share that moved, or −1 where signs were turned.
@@ -201,7 +217,7 @@ def move(
             for lane in range(LANES):
                 trial[i, lane] = x[i, lane]
     derive(trial, rows, kind)
-    replay(trial, rows, kind, history, first, later, time, seen)
+    replay(trial, rows, kind, history, first, later, time, seen, largest)
     moved = 0
     for lane in range(LANES):
         ratio = (1.0 - part) * (trial[rows.before, lane] - x[rows.before, lane])
@@ -210,7 +226,7 @@ def move(
             ratio += log_prior(trial, rows.theta, size, prior, lane) - log_prior(x, rows.theta, size, prior, lane)
             ratio += log_normal(x, rows.theta, size, normal, work, lane)
             ratio -= log_normal(trial, rows.theta, size, normal, work, lane)
-        if math.log(1.0 - uniform(next_word(words))) < ratio:
+        if math.log(1.0 - word_to_uniform(next_word(words))) < ratio < math.inf:  # no move to what is not a number
             moved += 1
             for i in range(rows.weight):
                 x[i, lane] = trial[i, lane]

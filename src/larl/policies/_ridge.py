@@ -3,7 +3,10 @@
 For arm a: V_a = λI + Σ x xᵀ and θ_a = V_a⁻¹ Σ r x. The inverse is kept and changed by rank one (Sherman & Morrison):
 with u = V⁻¹x and c = 1 + xᵀu, a new row does V⁻¹ ← V⁻¹ − u uᵀ/c and θ ← θ + u (r − xᵀθ)/c. To forget a row is the
 same with c = 1 − xᵀu and both signs turned. Whoever knows the shape of x computes u and c; `absorb` does the rest.
-Rounding costs digits once ‖x‖²/λ nears 10¹⁵: rewards should be of a size below about 10⁶√λ.
+
+V⁻¹ is known to about 10⁻¹⁶/λ, so xᵀu is known to about 10⁻¹⁶‖x‖²/λ, and a row with ‖x‖² near 10¹⁶λ could make V⁻¹
+indefinite. A row with ‖x‖² > 10¹²λ therefore counts less: as one with noise of variance v = ‖x‖²/10¹²λ instead of 1,
+so that c = v + xᵀu (`row_variance`). Rewards below 10⁶√λ are not affected.
 """
 
 import math
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 from larl._compile import inline
 
 Floats = NDArray[np.float64]
+LONGEST = 1e12  # ‖x‖²/λ up to which a row counts fully
 
 
 class Ridge(NamedTuple):
@@ -28,6 +32,12 @@ def ridge_init(arms: int, dimension: int, penalty: float) -> Ridge:
     """No rows yet: V_a = λI."""
     inverse = np.tile(np.eye(dimension) / penalty, (arms, 1, 1))
     return Ridge(inverse, np.zeros((arms, dimension)), np.zeros(dimension), penalty)
+
+
+@inline
+def row_variance(square: float, penalty: float) -> float:
+    """v, the variance of the noise with which a row of squared length `square` counts: 1 unless the row is too long."""
+    return max(1.0, square / (LONGEST * penalty))
 
 
 @inline
@@ -59,16 +69,18 @@ def dense_score(ridge: Ridge, arm: int, x: Floats) -> tuple[float, float]:
 
 @inline
 def dense_learn(ridge: Ridge, arm: int, x: Floats, reward: float) -> float:
-    """Add the row (x, reward); returns c, the factor by which det V_a grew."""
-    column, leverage, error = ridge.column, 0.0, reward
+    """Add the row (x, reward); returns c/v, the factor by which det V_a grew."""
+    column, leverage, error, square = ridge.column, 0.0, reward, 0.0
     for i in range(x.size):
         column[i] = 0.0
     for i in range(x.size):
         error -= ridge.theta[arm, i] * x[i]
+        square += x[i] * x[i]
         for j in range(x.size):
             column[j] += x[i] * ridge.inverse[arm, i, j]
     for i in range(x.size):
         leverage += x[i] * column[i]
-    growth = 1.0 + max(leverage, 0.0)
+    variance = row_variance(square, ridge.penalty)
+    growth = variance + max(leverage, 0.0)
     absorb(ridge, arm, x.size, 1.0, growth, error)
-    return growth
+    return growth / variance

@@ -63,6 +63,17 @@ def subtract(x: Floats, target: int, a: int) -> None:
     x[target] -= x[a]
 
 
+@compiled_as(lambda builder, target, a: builder.select(builder.fcmp_ordered(">", target, a), target, a))
+def raise_to(x: Floats, target: int, a: int) -> None:
+    x[target] = np.where(x[target] > x[a], x[target], x[a])
+
+
+@compiled_as(lambda builder, target, a: builder.fadd(target, builder.fsub(a, a)))
+def add_not_finite(x: Floats, target: int, a: int) -> None:
+    """Add 0 where row `a` is finite, nan elsewhere."""
+    x[target] += x[a] - x[a]
+
+
 @compiled_as(lambda builder, _, a: builder.fdiv(ir.Constant(VECTOR, [1.0] * LANES), a))
 def invert(x: Floats, target: int, a: int) -> None:
     x[target] = 1.0 / x[a]

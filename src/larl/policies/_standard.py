@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline
+from larl._words import Bits
 from larl.policies._contract import act, odds, outlook, present, skip, tie, update
 from larl.policies._odds import Floats, Open
 
@@ -82,8 +83,8 @@ def _measure(state: StandardState, used: int) -> None:
     state.standard[1] = width if width > NEGLIGIBLE * root_mean_square else root_mean_square
 
 
-def standard_act(state: StandardState, word: np.uint64) -> int:
-    return act(state.inner, word)
+def standard_act(state: StandardState, bits: Bits) -> int:
+    return act(state.inner, bits)
 
 
 def standard_update(state: StandardState, arm: int, reward: float) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inner
-from larl._words import uniform
+from larl._words import word_to_uniform
 from larl.policies._lanes import History, forward, step
 from larl.policies._layout import Kind, Rows, rows_of
 from larl.policies._normals import Blocks, Normal, Prior, become_prior, fit
 from larl.policies._particles import (
+    LOST,
     Words,
     coordinates,
     derive_all,
@@ -22,6 +23,7 @@ from larl.policies._particles import (
     resample,
     weigh,
 )  # fmt: skip
+from larl.policies._recovery import kind_of, largest_reward, recover, restart
 from larl.policies._rows import LANES, Floats
 
 TEMPER, RESAMPLE = 0.25, 0.5  # effective share of particles under which a reward is taken in parts, and moves are made
@@ -109,10 +111,14 @@ def swarm_learn(state: Swarm, arm: int, reward: float) -> None:
     if t == 0:
         state.offset[0] = reward
     history.arm[t % size], history.reward[t % size] = arm, reward - state.offset[0]
+    largest = largest_reward(history, t)
     state.time[0] += 1
     for block in range(owner.size):
-        step(data[block], rows, kind_of(pops, owner[block]), t, arm, history.reward[t % size], state.seen[0])
+        step(data[block], rows, kind_of(pops, owner[block]), t, arm, history.reward[t % size], state.seen[0], largest)
     state.seen[0] += 1
+    if recover(state, largest):
+        restart(state)
+        return
     budget, best = BUDGET, -1
     for mine in range(pops.order.size):
         if pops.alive[mine]:
@@ -141,11 +147,6 @@ def swarm_skip(state: Swarm) -> None:
         forward(state.data[block], state.rows, kind_of(state.populations, state.owner[block]), t + 1)
     if state.time[0] % state.memory == 0:
         turn_window(state)
-
-
-@inner
-def kind_of(pops: Populations, mine: int) -> Kind:
-    return Kind(pops.order[mine], pops.form[mine])
 
 
 @inner
@@ -180,7 +181,7 @@ def take_in(state: Swarm, mine: int, budget: float) -> float:
 def renew(state: Swarm, mine: int) -> None:
     """Resample a population; moves are due."""
     evidence = state.populations.evidence[mine]
-    resample(state.data, state.owner, mine, state.rows, evidence, uniform(next_word(state.words)))
+    resample(state.data, state.owner, mine, state.rows, evidence, word_to_uniform(next_word(state.words)))
     for block in range(state.owner.size):
         if state.owner[block] == mine:
             state.due[block] = MOVES
@@ -191,7 +192,7 @@ def make_moves(state: Swarm, mine: int, part: float, budget: float) -> float:
     """Make the moves that are due in a population while the budget lasts; returns what is left of it."""
     owner, due, rows, pops, time = state.owner, state.due, state.rows, state.populations, state.time[0]
     kind, prior, first = kind_of(pops, mine), Prior(pops.mean[mine], pops.precision[mine]), state.window[0]
-    waiting = 0
+    waiting, largest = 0, largest_reward(state.history, time - 1)
     for block in range(owner.size):
         if owner[block] == mine:
             waiting = max(waiting, due[block])
@@ -208,7 +209,7 @@ def make_moves(state: Swarm, mine: int, part: float, budget: float) -> float:
                 due[block] -= 1
                 share = move(
                     state.data[block], state.trial, rows, kind, prior, state.normal, state.work, pops.stride[mine],
-                    part, state.history, first, state.window[1], time, state.seen[0], state.words,
+                    part, state.history, first, state.window[1], time, state.seen[0], largest, state.words,
                 )  # fmt: skip
                 if share >= 0.0:
                     moved, many = moved + share, many + 1
@@ -229,7 +230,7 @@ def give(state: Swarm, mine: int, best: int) -> None:
             owner[block], state.due[block] = best, 0
             for i in range(rows.end):
                 for lane in range(LANES):
-                    data[block, i, lane] = data[source, i, lane] if i != rows.weight else -math.inf
+                    data[block, i, lane] = data[source, i, lane] if i != rows.weight else LOST
 
 
 @inner

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from larl._check import InvalidValue
 from larl._compile import assign, inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.filter import steady_state, steady_step
 from larl.policies._contract import tie
 from larl.policies._lags import dimension, pair_count, push, push_missing
@@ -55,10 +55,10 @@ def radius(state: TheoryState, arm: int) -> float:
     return noise + math.sqrt(penalty) * state.size[arm] + bias
 
 
-def act(state: TheoryState, word: np.uint64) -> int:
+def act(state: TheoryState, bits: Bits) -> int:
     s, arms = state.lags.place.size - 1, state.beta.size
     if state.time[0] < s:
-        return pick(word, arms)
+        return pick(bits, arms)
     best, choice = -math.inf, 0
     for arm in range(arms):
         mean, width = score(state.ridge, arm, state.lags, s + 1)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._compile import inline, inner
-from larl._words import normal_pair
+from larl._words import Bits, normal
 from larl.policies._odds import Open, largest_draw
 
 Floats = NDArray[np.float64]
@@ -20,14 +20,14 @@ def posterior(count: float, total: float, sigma: float, prior_sd: float) -> tupl
 
 
 @inline
-def best_sample(word: np.uint64, plays: Floats, total: Floats, sigma: float, prior_sd: float) -> int:
+def best_sample(bits: Bits, plays: Floats, total: Floats, sigma: float, prior_sd: float) -> int:
     """Draw every arm's mean from its posterior; the arm with the largest draw."""
     best, choice = -math.inf, 0
     for arm in range(plays.size):
         mean, sd = posterior(plays[arm], total[arm], sigma, prior_sd)
-        draw, _ = normal_pair(word, arm)
-        if mean + sd * draw > best:
-            best, choice = mean + sd * draw, arm
+        draw = mean + sd * normal(bits)
+        if draw > best:
+            best, choice = draw, arm
     return choice
 
 

@@ -33,6 +33,7 @@ from larl.policies._quads import (
     totals,
     turned,
 )
+from larl.policies._ridge import row_variance
 
 
 class Pairs(NamedTuple):
@@ -207,7 +208,19 @@ def absorb(tiles: Tiles, arm: int, size: int, sign: float, growth: float, error:
 
 
 @inline
+def squared_length(context: Pairs, count: int) -> float:
+    """‖Φ‖² of the first `count` pairs of a list."""
+    square = spread(0.0)
+    for j in range(count):
+        as_it_stands()
+        x = four(context.value, 4 * j)
+        square += x * x
+    return lane(square, 0) + lane(square, 1)
+
+
+@inline
 def learn(tiles: Tiles, arm: int, context: Pairs, count: int, size: int, reward: float) -> None:
     """Add the row (Φ, reward) to arm `arm`."""
     leverage, error = gather(tiles, arm, context, count, size, reward)
-    absorb(tiles, arm, size, 1.0, 1.0 + leverage, error)
+    variance = row_variance(squared_length(context, count), tiles.penalty)
+    absorb(tiles, arm, size, 1.0, variance + leverage, error)

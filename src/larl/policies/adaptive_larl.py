@@ -20,7 +20,7 @@ import numpy as np
 
 from larl._check import checked, number, whole
 from larl._compile import inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._ensemble import PRIOR_ROWS, Ensemble, lag_penalty, learn_all, mixture
 from larl.policies._odds import Open, evenly, first_best
@@ -32,9 +32,9 @@ PRIOR_SPREAD = 5.0  # rows at which an arm's own spread counts half
 LADDER = 4.0  # penalties follow the rewards' variance once it has changed by this factor
 
 
-def act(state: Ensemble, word: np.uint64) -> int:
+def act(state: Ensemble, bits: Bits) -> int:
     if state.unit[0] == 0.0:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     best, choice = -math.inf, np.int64(0)
     for arm in range(state.arms):
         mean, square = mixture(state, arm)

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, optional, whole
+from larl._check import checked, number, optional, required, whole
 from larl._compile import inline
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, first_best, surely
 
@@ -45,7 +46,7 @@ def turn(state: AR2State) -> int:
     return chosen
 
 
-def act(state: AR2State, word: np.uint64) -> int:
+def act(state: AR2State, bits: Bits) -> int:
     return turn(state)
 
 
@@ -115,8 +116,8 @@ class AR2(Policy):
     its standard errors of the leader's. Default epoch: ⌈|A| α⁻³ σ⁻³⌉ steps, its authors' order, at least two an arm.
     """
 
-    alpha: float = checked(number(above=0.0, below=1.0))
-    sigma: float = checked(number(above=0.0))
+    alpha: float = required(number(above=0.0, below=1.0))
+    sigma: float = required(number(above=0.0))
     epoch: int | None = checked(optional(whole(2)), None)
     threshold: float = checked(number(above=0.0), 1.0)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, checked, number, one_of, optional, whole
+from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, required, whole
 from larl._compile import inline
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
 
@@ -38,9 +38,9 @@ def confidence(state: ARUCBState, arm: int) -> float:
     return math.sqrt(state.ridge.penalty * (state.bound**2 + 1.0)) + state.sigma * math.sqrt(level)
 
 
-def act(state: ARUCBState, word: np.uint64) -> int:
+def act(state: ARUCBState, bits: Bits) -> int:
     if state.time[0] < state.context.size - 1:
-        return pick(word, state.log_det.size)
+        return pick(bits, state.log_det.size)
     best, choice = -math.inf, 0
     for arm in range(state.log_det.size):
         mean, width = dense_score(state.ridge, arm, state.context)
@@ -67,12 +67,15 @@ def remember(state: ARUCBState, reward: float) -> None:
 
 
 def skip(state: ARUCBState, arm: int) -> None:
-    """In place of the reward, the context gets what was expected of the arm, or of all if none was played."""
+    """In place of the reward, the context gets what was expected of the arm, or of all if none was played.
+
+    It is bounded as rewards are: the forecasts of an unstable fit grow at every missing reward.
+    """
     forecast, first, last = 0.0, max(arm, 0), arm + 1 if arm >= 0 else state.log_det.size
     for other in range(first, last):
         mean, _ = dense_score(state.ridge, other, state.context)
         forecast += mean / (last - first)
-    remember(state, forecast)
+    remember(state, min(max(forecast, -LARGEST), LARGEST))
 
 
 def outlook(state: ARUCBState, arm: int) -> tuple[float, float]:
@@ -92,7 +95,7 @@ class ARUCB(Policy):
     intercepts, σ = `sigma` of the noise, and δ = `delta`, by default 1/(2T) for a horizon T.
     """
 
-    order: int = checked(whole(0))
+    order: int = required(whole(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")

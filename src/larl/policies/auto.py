@@ -4,15 +4,14 @@ docs/theory.md derives the model, docs/auto.md shows what it is worth, and where
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._check import checked, number, whole, wholes
-from larl._compile import inner
-from larl._words import pick
+from larl._check import Integers, checked, number, whole, wholes
+from larl._compile import any_nan, inline, inner
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, entry
 from larl.policies._odds import Open, evenly
@@ -61,15 +60,15 @@ class AutoState(NamedTuple):
     alpha: float
 
 
-def act(state: AutoState, word: np.uint64) -> int:
+def act(state: AutoState, bits: Bits) -> int:
     score, best, ties = state.score, -math.inf, 0
     for arm in range(score.size):
-        best = max(best, score[arm])
+        best = score[arm] if score[arm] > best else best
     for arm in range(score.size):
         ties += score[arm] == best
-    if state.swarm.seen[0] < FIRST:
-        return pick(word, score.size)
-    left, choice = pick(word, ties), 0
+    if state.swarm.seen[0] < FIRST or ties == 0:
+        return pick(bits, score.size)
+    left, choice = pick(bits, ties), 0
     for arm in range(score.size):
         if score[arm] == best:
             choice = arm if left == 0 else choice
@@ -98,13 +97,19 @@ def outlook(state: AutoState, arm: int) -> tuple[float, float]:
 def odds(state: AutoState, available: Open, out: Floats) -> None:
     best, ties = -math.inf, 0
     for arm in range(out.size):
-        best = max(best, state.score[arm]) if available[arm] else best
+        best = state.score[arm] if available[arm] and state.score[arm] > best else best
     for arm in range(out.size):
         ties += available[arm] and state.score[arm] == best
+    if state.swarm.seen[0] < FIRST or ties == 0:
+        evenly(available, out)
+        return
     for arm in range(out.size):
         out[arm] = 1.0 / ties if available[arm] and state.score[arm] == best else 0.0
-    if state.swarm.seen[0] < FIRST:
-        evenly(available, out)
+
+
+def has_nan(state: AutoState) -> bool:
+    """Whether means or scores are nan; of the particles `recover` makes sure at every reward."""
+    return any_nan(state.mean) or any_nan(state.score)
 
 
 @inner
@@ -138,10 +143,35 @@ def judge(swarm: Swarm, alpha: float, expected: Floats, score: Floats) -> None:
         mean = first / total
         within /= max(swarm.seen[0] - 1, 1) * total
         expected[arm] = mean
-        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + LEVEL * within)
+        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + LEVEL * max(within, 0.0))
+    keep_trying(swarm, score)
 
 
-@register(AutoState, act, update, skip=skip, outlook=outlook, odds=odds)
+@inline
+def keep_trying(swarm: Swarm, score: Floats) -> None:
+    """If the last reward equals an earlier one: arms with fewer than ½ log₂(t + 2) rewards score as the best one does.
+
+    Rewards that repeat, such as ratings, are not what the models think they are, and make them too certain of arms
+    that they have hardly tried. Rewards from a continuous distribution never do.
+    """
+    history, t = swarm.history, min(swarm.time[0], swarm.history.arm.size)
+    last = (swarm.time[0] - 1) % history.arm.size
+    repeats, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
+    for i in range(t):
+        repeats |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
+    if not repeats or history.arm[last] < 0:
+        return
+    for arm in range(score.size):
+        best = max(best, score[arm])
+    for arm in range(score.size):
+        plays = 0
+        for i in range(t):
+            plays += history.arm[i] == arm
+        if plays < least:
+            score[arm] = best
+
+
+@register(AutoState, act, update, skip=skip, outlook=outlook, odds=odds, has_nan=has_nan)
 @dataclass(frozen=True)
 class Auto(Policy):
     """The policy to start with: it is told nothing, and learns the latent state's order, its dynamics and the arms.
@@ -149,14 +179,14 @@ class Auto(Policy):
     It weighs latent AR bandits of all `orders`, arms that stand still, arms that wander each on its own and arms that
     see a state which turns in the plane from different sides, by how well they predicted the rewards so far, and plays
     the arm of highest mean plus `alpha` standard deviations. Each order is represented by `particles`: more are slower
-    and more exact. Adding a constant to all rewards or multiplying them changes nothing. It looks back at most
-    2 × `memory` steps; what older rewards said is kept in summary, so that time and memory a step stay bounded however
-    long it runs.
+    and more exact. Adding a constant to all rewards or multiplying them changes nothing. Where rewards repeat exactly,
+    as ratings do, every arm is tried at least ½ log₂(t + 2) times. It looks back at most 2 × `memory` steps; what older
+    rewards said is kept in summary, so that time and memory a step stay bounded however long it runs.
     """
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(whole(10), 500)
-    orders: Sequence[int] = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
+    orders: Integers = checked(wholes(1), (1, 2, 3, 4, 6, 8, 10))
     particles: int = checked(whole(16), 160)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
 from larl._compile import inline
-from larl._words import uniform
-from larl._words import word as next_word
+from larl._words import Bits, word, word_to_uniform
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, surely
 from larl.policies._thompson import best_sample, posterior, sample_odds
@@ -28,14 +27,14 @@ class ChangePointState(NamedTuple):
     prior_sd: float
 
 
-def act(state: ChangePointState, word: np.uint64) -> int:
-    left, chosen = uniform(next_word(word, -1)), state.used[0] - 1
+def act(state: ChangePointState, bits: Bits) -> int:
+    left, chosen = word_to_uniform(word(bits[0], -1)), state.used[0] - 1
     for i in range(state.used[0]):
         left -= state.weight[i]
         if left < 0.0:
             chosen = i
             break
-    return best_sample(word, state.plays[chosen], state.total[chosen], state.sigma, state.prior_sd)
+    return best_sample(bits, state.plays[chosen], state.total[chosen], state.sigma, state.prior_sd)
 
 
 def update(state: ChangePointState, arm: int, reward: float) -> None:

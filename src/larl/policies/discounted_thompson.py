@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from larl._check import checked, number
+from larl._check import checked, number, required
 from larl.policies._contract import Policy, register
 from larl.policies.thompson_sampling import ThompsonState, act, odds, outlook, skip, update
 
@@ -15,7 +15,7 @@ from larl.policies.thompson_sampling import ThompsonState, act, odds, outlook, s
 class DiscountedThompson(Policy):
     """Thompson sampling whose counts and sums fade by `discount` every step: an unplayed arm returns to its prior."""
 
-    discount: float = checked(number(above=0.0, high=1.0))
+    discount: float = required(number(above=0.0, high=1.0))
     sigma: float = checked(number(above=0.0), 1.0)
     prior_sd: float = checked(number(above=0.0), 1.0)
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import boolean, checked, number
+from larl._check import boolean, checked, number, required
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
 from larl.policies._standard import standard_init
@@ -21,7 +22,7 @@ class DiscountedUCBState(NamedTuple):
     xi: float
 
 
-def act(state: DiscountedUCBState, word: np.uint64) -> int:
+def act(state: DiscountedUCBState, bits: Bits) -> int:
     plays = 0.0
     for arm in range(state.plays.size):
         if state.plays[arm] == 0.0:
@@ -62,7 +63,7 @@ class DiscountedUCB(Policy):
     `standardise` centres and scales the rewards as they come: `scale` is then in units of their running scale.
     """
 
-    discount: float = checked(number(above=0.0, high=1.0))
+    discount: float = required(number(above=0.0, high=1.0))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
     standardise: bool = checked(boolean(), False)

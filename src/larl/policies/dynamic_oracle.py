@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._compile import assign, implement
+from larl._words import Bits
 from larl.policies._contract import Policy, register, reveal
 from larl.policies._oracle import Floats
 
@@ -14,7 +15,7 @@ class DynamicState(NamedTuple):
     means: Floats  # (arms,) of the coming step
 
 
-def act(state: DynamicState, word: np.uint64) -> int:
+def act(state: DynamicState, bits: Bits) -> int:
     return np.argmax(state.means)  # type: ignore[return-value]
 
 

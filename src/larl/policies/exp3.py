@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, interval, number
+from larl._check import Vector, checked, interval, number
 from larl._compile import inline
-from larl._words import uniform
+from larl._words import Bits, uniform
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open
 
@@ -32,8 +32,8 @@ def probability(state: Exp3State, arm: int) -> float:
     return (1.0 - state.gamma) * math.exp(state.log_weight[arm]) / total + state.gamma / state.log_weight.size
 
 
-def act(state: Exp3State, word: np.uint64) -> int:
-    left = uniform(word)
+def act(state: Exp3State, bits: Bits) -> int:
+    left = uniform(bits)
     for arm in range(state.log_weight.size - 1):
         left -= probability(state, arm)
         if left < 0.0:
@@ -77,7 +77,7 @@ class Exp3(Policy):
     """Exponential weights with exploration share `gamma`; rewards are mapped from `reward_range` to [0, 1], clipped."""
 
     gamma: float = checked(number(above=0.0, high=1.0), 0.1)
-    reward_range: tuple[float, float] = checked(interval(), (0.0, 1.0))
+    reward_range: Vector = checked(interval(), (0.0, 1.0))
 
     def init(self, arms: int, **_: Any) -> Exp3State:
         return Exp3State(np.zeros(arms), np.zeros(1, dtype=np.int64), self.gamma, 0, *self.reward_range)

@@ -7,6 +7,7 @@ import numpy as np
 
 from larl._check import checked, one_of
 from larl._compile import assign
+from larl._words import Bits
 from larl.filter import Belief, advance, belief, best_arm, dot, expected, observe, place, steady_state, steady_step
 from larl.policies._contract import Policy, register, tie
 from larl.policies._oracle import Floats, the_world
@@ -19,7 +20,7 @@ class ExactState(NamedTuple):
     belief: Belief
 
 
-def exact_act(state: ExactState, word: np.uint64) -> int:
+def exact_act(state: ExactState, bits: Bits) -> int:
     belief = state.belief
     return best_arm(belief.mu, belief.beta, belief.mean, place(belief))
 
@@ -49,7 +50,7 @@ class SteadyFilterState(NamedTuple):
     c: Floats  # (mk,) C
 
 
-def steady_act(state: SteadyFilterState, word: np.uint64) -> int:
+def steady_act(state: SteadyFilterState, bits: Bits) -> int:
     return best_arm(state.mu, state.beta, state.z, 0)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, boolean, checked, number, one_of, whole
+from larl._check import InvalidValue, boolean, checked, number, one_of, required, whole
 from larl._compile import inline
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies import _theory_radius
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing, write
@@ -44,9 +44,9 @@ def best_arm(ridge: Tiles, lags: Pairs, count: int, arms: int, alpha: float) -> 
     return choice
 
 
-def act(state: LARLState, word: np.uint64) -> int:
+def act(state: LARLState, bits: Bits) -> int:
     if state.time[0] < state.s:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, state.lags.place.size, state.arms, state.alpha)
 
 
@@ -87,7 +87,7 @@ class LARL(Policy):
     the rewards' running median off and divides by their running spread, so that neither offset nor unit matters.
     """
 
-    s: int = checked(whole(0))
+    s: int = required(whole(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, checked, number, one_of, whole
+from larl._check import InvalidValue, checked, number, one_of, required, whole
 from larl._compile import inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
 from larl.policies._quads import Floats
@@ -80,9 +80,9 @@ def _commit(state: LARLBICState) -> None:
     _fit(state, state.chosen[0])
 
 
-def act(state: LARLBICState, word: np.uint64) -> int:
+def act(state: LARLBICState, bits: Bits) -> int:
     if state.time[0] < state.past_arms.size:
-        return state.time[0] % state.arms if state.alternate else pick(word, state.arms)
+        return state.time[0] % state.arms if state.alternate else pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, state.chosen[0] + 1, state.arms, state.alpha)
 
 
@@ -127,7 +127,7 @@ class LARLBIC(Policy):
     Exploration is at random or alternates between the arms. The criterion counts one arm's parameters, as published.
     """
 
-    explore: int = checked(whole(3))
+    explore: int = required(whole(3))
     s_max: int = checked(whole(1), 15)
     explore_with: str = checked(one_of("random", "alternate"), "random")
     alpha: float = checked(number(0.0), 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from larl._check import InvalidValue
 from larl._compile import inner
-from larl._words import normal_pair
+from larl._words import Bits, normal
 from larl.filter import Belief, advance, belief, best_arm, condition, expected, observe, place
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, first_best, largest_line
@@ -39,11 +39,10 @@ def sampling_variance(state: PredictiveState) -> float:
     return max(belief.cov[at, at] - cov[at, at], 0.0)
 
 
-def act(state: PredictiveState, word: np.uint64) -> int:
+def act(state: PredictiveState, bits: Bits) -> int:
     belief = state.belief
-    draw, _ = normal_pair(word, 0)
     z = np.empty(1)
-    z[0] = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * draw
+    z[0] = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * normal(bits)
     return best_arm(belief.mu, belief.beta, z, 0)
 
 

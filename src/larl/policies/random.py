@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, evenly
 
@@ -14,8 +12,8 @@ class RandomState(NamedTuple):
     arms: int
 
 
-def act(state: RandomState, word: np.uint64) -> int:
-    return pick(word, state.arms)
+def act(state: RandomState, bits: Bits) -> int:
+    return pick(bits, state.arms)
 
 
 def update(state: RandomState, arm: int, reward: float) -> None:

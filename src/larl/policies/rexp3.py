@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from larl._check import InvalidValue, checked, interval, number, optional, whole
+from larl._check import InvalidValue, Vector, checked, interval, number, optional, required, whole
 from larl.policies._contract import Policy, register
 from larl.policies.exp3 import Exp3State, act, odds, skip, update
 
@@ -23,8 +23,8 @@ class Rexp3(Policy):
     default the horizon of the comparison).
     """
 
-    variation: float = checked(number(above=0.0))
-    reward_range: tuple[float, float] = checked(interval(), (0.0, 1.0))
+    variation: float = required(number(above=0.0))
+    reward_range: Vector = checked(interval(), (0.0, 1.0))
     horizon: int | None = checked(optional(whole(1)), None)
 
     def batch(self, arms: int, horizon: int) -> int:

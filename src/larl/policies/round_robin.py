@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, surely
 
@@ -15,7 +16,7 @@ class RoundRobinState(NamedTuple):
     arms: int
 
 
-def act(state: RoundRobinState, word: np.uint64) -> int:
+def act(state: RoundRobinState, bits: Bits) -> int:
     return state.time[0] % state.arms
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl._check import checked, number, whole
 from larl._compile import inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._modes import best_mode, challenge, copy_mode, forecast, relax
 from larl.policies._odds import Open, evenly, first_best
@@ -115,10 +115,10 @@ def _rate(state: SharedLARLState) -> None:
         state.score[arm] = mean + state.alpha * math.sqrt(max(variance, 0.0))
 
 
-def act(state: SharedLARLState, word: np.uint64) -> int:
+def act(state: SharedLARLState, bits: Bits) -> int:
     if state.unit[1] == 0.0 and state.rows.size[2] == state.seat.size:
-        return pick(word, state.seat.size)
-    skip = pick(word, max(state.seat.size - state.rows.size[2], 1))
+        return pick(bits, state.seat.size)
+    skip = pick(bits, max(state.seat.size - state.rows.size[2], 1))
     best, choice = -math.inf, 0
     for arm in range(state.seat.size):
         if state.seat[arm] < 0:

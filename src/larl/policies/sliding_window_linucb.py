@@ -7,16 +7,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, whole
+from larl._check import checked, number, required, whole
 from larl._compile import assign, inline, inner
-from larl._words import pick
+from larl._words import Bits, pick
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing
 from larl.policies._quads import Floats
-from larl.policies._tiles import Pairs, Tiles, absorb, gather, learn, score, tiles_clear, tiles_init
+from larl.policies._tiles import (
+    Pairs,
+    Tiles,
+    absorb,
+    gather,
+    learn,
+    score,
+    squared_length,
+    tiles_clear,
+    tiles_init,
+)
 from larl.policies.larl import best_arm
 
 SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
+SHORT = 1e6  # ‖Φ‖²/λ beyond which rounding errors are not worth multiplying: the window is fitted anew
 
 
 class SlidingWindowLinUCBState(NamedTuple):
@@ -50,16 +61,16 @@ def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
         return True
     size = pair_count(lags.place.size - 1, state.arms)
     leverage, error = gather(state.ridge, arm, lags, lags.place.size, size, state.row_reward[place])
-    safe = 1.0 - leverage > SAFE
+    safe = 1.0 - leverage > SAFE and squared_length(lags, lags.place.size) < SHORT * state.ridge.penalty
     if safe:
         absorb(state.ridge, arm, size, -1.0, 1.0 - leverage, error)
     return safe
 
 
-def act(state: SlidingWindowLinUCBState, word: np.uint64) -> int:
+def act(state: SlidingWindowLinUCBState, bits: Bits) -> int:
     s = state.lags.place.size - 1
     if state.time[0] < s:
-        return pick(word, state.arms)
+        return pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, s + 1, state.arms, state.alpha)
 
 
@@ -108,8 +119,8 @@ def outlook(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
 class SlidingWindowLinUCB(Policy):
     """LARL(s) fitted on the last `window` rows only."""
 
-    s: int = checked(whole(0))
-    window: int = checked(whole(1))
+    s: int = required(whole(0))
+    window: int = required(whole(1))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from larl._check import checked, number, whole
+from larl._check import checked, number, required, whole
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._odds import Floats, Open, surely
 from larl.policies._thompson import best_sample, posterior, sample_odds
@@ -18,8 +17,8 @@ class WindowThompsonState(NamedTuple):
     prior_sd: float
 
 
-def act(state: WindowThompsonState, word: np.uint64) -> int:
-    return best_sample(word, state.window.plays, state.window.total, state.sigma, state.prior_sd)
+def act(state: WindowThompsonState, bits: Bits) -> int:
+    return best_sample(bits, state.window.plays, state.window.total, state.sigma, state.prior_sd)
 
 
 def update(state: WindowThompsonState, arm: int, reward: float) -> None:
@@ -44,7 +43,7 @@ def odds(state: WindowThompsonState, available: Open, out: Floats) -> None:
 class SlidingWindowThompson(Policy):
     """Thompson sampling on the plays of the last `window` steps."""
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     sigma: float = checked(number(above=0.0), 1.0)
     prior_sd: float = checked(number(above=0.0), 1.0)
 

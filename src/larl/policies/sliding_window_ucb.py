@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from larl._check import boolean, checked, number, whole
+from larl._check import boolean, checked, number, required, whole
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._standard import standard_init
 from larl.policies._window import Window, slide, window_init
@@ -18,7 +17,7 @@ class SlidingWindowUCBState(NamedTuple):
     xi: float
 
 
-def act(state: SlidingWindowUCBState, word: np.uint64) -> int:
+def act(state: SlidingWindowUCBState, bits: Bits) -> int:
     window = state.window
     horizon = math.log(max(min(window.time[0], window.arm.size), 1))
     best, choice = -math.inf, 0
@@ -56,7 +55,7 @@ class SlidingWindowUCB(Policy):
     `scale` is then in units of their running scale.
     """
 
-    window: int = checked(whole(1))
+    window: int = required(whole(1))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
     standardise: bool = checked(boolean(), False)

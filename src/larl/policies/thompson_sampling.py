@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import checked, number
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._fading import fade
 from larl.policies._odds import Floats, Open, surely
@@ -21,8 +22,8 @@ class ThompsonState(NamedTuple):
     prior_sd: float
 
 
-def act(state: ThompsonState, word: np.uint64) -> int:
-    return best_sample(word, state.plays, state.total, state.sigma, state.prior_sd)
+def act(state: ThompsonState, bits: Bits) -> int:
+    return best_sample(bits, state.plays, state.total, state.sigma, state.prior_sd)
 
 
 def update(state: ThompsonState, arm: int, reward: float) -> None:

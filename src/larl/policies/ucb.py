@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._check import boolean, checked, number
+from larl._words import Bits
 from larl.policies._contract import Policy, register
 from larl.policies._standard import standard_init
 
@@ -18,7 +19,7 @@ class UCBState(NamedTuple):
     alpha: float
 
 
-def act(state: UCBState, word: np.uint64) -> int:
+def act(state: UCBState, bits: Bits) -> int:
     best, choice = -math.inf, 0
     for arm in range(state.weight.size):
         bound = state.total[arm] / state.weight[arm] + state.alpha / math.sqrt(state.weight[arm])

@@ -19,7 +19,9 @@ def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..
 
 
 def rehearse(
-    plan: Annotated[Path, typer.Argument(help="A TOML file; examples/rehearsal.toml shows every key.")],
+    plan: Annotated[
+        Path, typer.Argument(help="A TOML file; `larl examples rehearsal` writes one that shows every key.")
+    ],
     url: Annotated[str, typer.Option(help="Address of the running service.")] = "http://127.0.0.1:8080",
     token: Annotated[
         str | None, typer.Option(envvar="LARL_TOKEN", help="An admin's token, if it asks for one.")

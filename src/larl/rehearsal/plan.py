@@ -6,7 +6,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from larl._check import Check, InvalidValue, check_fields, checked, known_fields, number, one_of, optional, whole
+from larl._check import (
+    Check,
+    InvalidValue,
+    check_fields,
+    checked,
+    known_fields,
+    number,
+    one_of,
+    optional,
+    required,
+    whole,
+)
 from larl.policies import from_dict
 from larl.service.terms import Terms
 from larl.study import Places, read_toml, read_world
@@ -48,8 +59,8 @@ class Plan:
     words: Mapping[str, Any]  # of the request that makes the study
     world: World
     traffic: Traffic
-    units: int = checked(whole(1, 10_000))
-    steps: int = checked(whole(1, 100_000))
+    units: int = required(whole(1, 10_000))
+    steps: int = required(whole(1, 100_000))
     seed: int = checked(whole(0, 2**62 - 1), 0)
     clients: int = checked(whole(1, 256), 8)  # requests at a time
 

@@ -53,6 +53,7 @@ class Access:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._remembered: dict[str, tuple[float, Holder | None]] = {}
+        self._ended = 0  # sessions that were ended here: a lookup that began before one is not remembered after it
 
     def create(self, study: str, role: str) -> str:
         """A new token; this is the only time that it is seen."""
@@ -111,6 +112,7 @@ class Access:
         """End a session."""
         with self._database.writing() as connection:
             connection.execute(sessions.delete().where(sessions.c.hash == _hash(secret)))
+        self._ended += 1
         self._remembered.clear()
 
     async def visitor(self, secret: str) -> Holder | None:
@@ -130,6 +132,8 @@ class Access:
         if time.monotonic() > until:
             if len(self._remembered) > 10_000:
                 self._remembered.clear()
+            ended = self._ended
             holder = await run_in_threadpool(find)
-            self._remembered[what] = time.monotonic() + REMEMBERED, holder
+            if ended == self._ended:
+                self._remembered[what] = time.monotonic() + REMEMBERED, holder
         return holder

@@ -108,11 +108,11 @@ export class StudyView {
     this.behind.hidden = found.behind === 0;
     say(this.behind, `Reading the journal: ${plural(found.behind, "row")} to go.`);
     this.every = found.behind ? 100 : 2_000;
-    this.seq = found.behind ? 0 : found.seq;
     this.count();
     this.chart();
     this.issues.update(found);
     await Promise.all([this.list(signal), this.describe(signal)]);
+    this.seq = found.behind ? 0 : found.seq; // not before: if one of these fails, the next look asks for all again
     return { text: lastly(fresh, found.at) };
   }
 

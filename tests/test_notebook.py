@@ -1,0 +1,56 @@
+"""A real notebook, run by a real kernel: figures are images, progress is one line that ends at 100%."""
+
+import base64
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+SETUP = """
+import larl
+from larl import worlds
+policies = {"UCB": larl.UCB(), "random": larl.Random()}
+"""
+CELLS = [
+    SETUP,
+    "result = larl.compare(policies, worlds.paper(1), horizon=2000, trials=2000, keep='summary', progress=True)",
+    "result.plot_regret()",
+    "result.plot_wins()",
+    "larl.compare(policies, worlds.paper(1), horizon=5, trials=5, progress=False).plot_regret()",
+    "larl.compare(policies, worlds.paper(1), horizon=0, trials=5, progress=True)",
+]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
+    """The outputs of each cell."""
+    folder = tmp_path_factory.mktemp("notebook")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    notebook.cells[-1].metadata["tags"] = ["raises-exception"]
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    nbformat.write(notebook, folder / "run.ipynb")
+    return [cell.outputs for cell in notebook.cells]
+
+
+@pytest.mark.parametrize("cell", [2, 3, 4])
+def test_a_figure_is_one_image(outputs, cell):
+    (output,) = outputs[cell]
+    image = base64.b64decode(output["data"]["image/png"])
+    assert image.startswith(b"\x89PNG")
+    assert len(image) > 5_000
+
+
+def test_progress_is_one_line_that_ends_at_100_percent(outputs):
+    (output,) = outputs[1]
+    assert output["output_type"] == "display_data"
+    text = output["data"]["text/plain"]
+    assert text.startswith("100%  ")
+    assert " left" not in text
+    assert "\n" not in text
+
+
+def test_a_refused_comparison_shows_no_progress(outputs):
+    (output,) = outputs[5]
+    assert output["output_type"] == "error"
+    assert output["ename"] == "InvalidValue"

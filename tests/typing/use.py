@@ -1,0 +1,67 @@
+"""Code as users write it, for type checkers: never run.
+
+Every line with an ignore comment is a mistake that both mypy and pyright must report. Both report an ignore comment
+that is not needed, so a mistake that passes unseen fails `make check`.
+"""
+
+from typing import assert_type
+
+import numpy as np
+
+import larl
+
+# Required arguments are required.
+larl.LARL()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.LatentAR()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.LatentVAR()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.LatentAR(gammas=[0.9], beta=[1.0, -1.0])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.JointNormal(mean=[0.0])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.ARUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.AR2(0.9)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.LARLBIC()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.Rexp3()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.DiscountedUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.DiscountedThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.SlidingWindowUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.SlidingWindowThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.variants.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.variants.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+# Types of arguments are checked, and specs are frozen.
+larl.LARL(s="five")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+larl.LARL(s=5).s = 6  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+larl.LatentAR(gammas="abc", beta=[1.0], mu=[0.0])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+larl.compare([larl.UCB()], larl.worlds.paper(1), horizon=1, trials=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+larl.theory.floor(larl.UCB())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+larl.Larl  # type: ignore[attr-defined]  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+# What has defaults needs no arguments.
+larl.UCB()
+larl.Auto()
+larl.Exp3()
+larl.KalmanOracle()
+larl.variants.ChangePoints()
+
+# Sequences and arrays of any kind of number.
+array, matrix, whole = np.array([0.5]), np.eye(2), np.array([1, 3])
+world = larl.LatentAR(gammas=array, beta=np.array([1, -1]), mu=np.zeros(2))
+larl.LatentAR(gammas=[1, 0], beta=(1, -1), mu=np.zeros(2, dtype=np.float32))
+larl.LatentVAR(gammas=[matrix], beta=matrix, mu=np.zeros(2), gamma0=np.zeros(2), cov_z=matrix)
+larl.LatentVAR(gammas=np.zeros((1, 2, 2)), beta=[[1, 0], [0, 1]], mu=[0, 0], cov_z=[np.ones(2), np.ones(2)])
+larl.JointNormal(np.zeros(2), matrix)
+larl.variants.Burden(world, effect=array)
+larl.variants.Contextual(world, eta=matrix)
+larl.variants.Seasonal(mu=array, amplitude=array, phase=array)
+larl.Auto(orders=whole)
+larl.Exp3(reward_range=np.array([-5.0, 5.0]))
+larl.Rexp3(20.0, reward_range=[-5.0, 5.0])
+
+# Modules are not Any.
+assert_type(larl.theory.floor(world), float)
+assert_type(larl.variants.HeavyTails(world).base.arms, int)
+assert_type(larl.worlds.paper(1), larl.LatentAR)
+result = larl.compare({"LARL": larl.LARL(s=1)}, {"one": world}, horizon=10, trials=10)
+assert_type(result, larl.Result)
+assert_type(larl.LARL(s=1).alpha, float)
