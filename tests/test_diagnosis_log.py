@@ -104,6 +104,10 @@ def test_messages_show_plain_values():
         with pytest.raises(larl.InvalidValue) as refused:
             make_log(frame)
         assert not re.search(r"np\.|Timestamp", str(refused.value))
+    with pytest.raises(larl.InvalidValue, match=r"seed = -1 is not usable"):
+        larl.diagnose(ROWS, seed=np.int64(-1))
+    with pytest.raises(larl.InvalidValue, match=r"s = -1 is not usable"):
+        larl.LARL(s=np.int64(-1))
 
 
 # Dates

@@ -31,7 +31,7 @@ class _Short(reprlib.Repr):
         shape = getattr(x, "shape", None)
         if isinstance(shape, tuple) and len(shape) > 0 and getattr(x, "size", 0) != 1:
             return f"<{type(x).__name__} of shape {shape}>"
-        return super().repr1(x, level)
+        return super().repr1(x.item() if isinstance(x, np.number | np.bool_) else x, level)
 
 
 def short(value: object) -> str:

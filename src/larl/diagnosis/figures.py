@@ -178,7 +178,14 @@ def plot_saved(diagnosis: "Diagnosis", theme: Theme) -> Figure:
         axis.plot(value, place, "o", color=colour, markersize=5)
         weight = "bold" if name == replay.best else "normal"
         axis.text(
-            low, place + 0.16, name, color=theme.ink, fontsize=8, fontweight=weight, va="bottom", parse_math=False
+            low + 0.008 * (high - low),
+            place + 0.16,
+            name,
+            color=theme.ink,
+            fontsize=8,
+            fontweight=weight,
+            va="bottom",
+            parse_math=False,
         )
     axis.axvline(0.0, color=theme.ink, linewidth=0.9)
     axis.set_yticks([])
