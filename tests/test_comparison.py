@@ -116,7 +116,7 @@ FINE = {"policies": {"it": larl.UCB()}, "world": THREE_ARMS, "horizon": 5, "tria
         ({"policies": [larl.UCB()]}, "a non-empty mapping"),
         ({"policies": {"it": "UCB"}}, r"policies['it'] = 'UCB'"),
         ({"policies": {1: larl.UCB()}}, "policies name = 1"),
-        ({"world": "paper"}, r"world['world'] = 'paper'"),
+        ({"world": "paper"}, r"compare: world = 'paper'"),
         ({"world": {}}, "world = {}"),
         ({"horizon": 2**70}, "horizon = "),
         ({"world": ChangePoints(arms=40_000)}, "at most 32,767 arms"),

@@ -127,7 +127,7 @@ def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
         (lambda: compared(world=[WORLD, WORLD]), "a mapping from names to worlds"),
         (lambda: compared(world=larl.UCB()), "compare: world = UCB(alpha=1.0, ridge=1.0)"),
         (lambda: compared(world=np.ones((100, 3))), "compare: world = <ndarray of shape (100, 3)>"),
-        (lambda: compared(policies=[larl.UCB()]), "a mapping from names to policies, such as {'LARL': larl.LARL(s=5)"),
+        (lambda: compared(policies=[larl.UCB()]), "mapping from names to policies, such as {'LARL': larl.LARL(s=5)"),
         (lambda: compared(policies={"UCB": larl.UCB}), "UCB is the class, write UCB(…)"),
         (lambda: compared(world=larl.LatentAR), "LatentAR is the class, write LatentAR(…)"),
         (lambda: theory.floor(larl.UCB()), "floor: world = UCB(alpha=1.0, ridge=1.0) is not usable; accepted: a larl."),

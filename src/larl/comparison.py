@@ -118,7 +118,7 @@ def _from_threads(threads: int) -> Source:
 
 def _check_policies(given: object) -> None:
     if not isinstance(given, Mapping) or not given:
-        accepted = "a mapping from names to policies, such as {'LARL': larl.LARL(s=5), 'UCB': larl.UCB()}"
+        accepted = "a non-empty mapping from names to policies, such as {'LARL': larl.LARL(s=5), 'UCB': larl.UCB()}"
         raise InvalidValue("compare", "policies", given, accepted)
     _check_names("policies", given, instance(Policy, "a policy, such as larl.LARL(s=5)"))
 

@@ -81,13 +81,13 @@ def plot_regret(
     parts = [
         f"mean of {trials:,} {'cohorts' if result.units else 'trials'}",
         f"band: {words[band]}" if band in words else "",
-        note,
     ]
     text = ("\n" if column else ", ").join(part for part in parts if part)
     if column:
-        axes[-1].set_xlabel(plain(f"step\n{fill(text, size[0] - 0.6, 8)}"), fontsize=8)
+        text = f"step\n{text}\n{note}".rstrip()
+        axes[-1].set_xlabel(plain(fill(text, size[0] - 0.6, 8)), fontsize=8)
     else:
-        caption(figure, f"step   ({text})", 9)
+        caption(figure, f"step   ({text})\n{note}".rstrip(), 9)
     return figure
 
 
