@@ -148,8 +148,8 @@ def _page(
 Made by `{command}`; not typed by hand. `larl.Auto()` is told nothing: neither s nor the order of the process, no scale,
 no horizon. Every number below is with the same defaults. ± is one standard error; all policies of a row meet the same
 luck. "Closed" is the share, in percent, of the gap in regret from LARL with s by BIC (random exploration) to the Kalman
-filter that knows every parameter; regret is counted from t = k. LARL has α = 1, as in the paper. D-UCB is tuned over
-its discount and scale, in each world, on other seeds. docs/theory.md derives the model.
+filter that knows every parameter; regret is counted from t = k. LARL has α = 1, as in the paper. D-UCB has
+scale 1 and is tuned over its discount, in each world, on other seeds. docs/theory.md derives the model.
 
 ## The paper's worlds (T = 200)
 
