@@ -124,8 +124,8 @@ def outlook(state: LARLBICState, arm: int) -> tuple[float, float]:
 class LARLBIC(Policy):
     """Explore for `explore` steps (the paper: ⌊T/5⌋), choose s in 1 … s_max by BIC, then play LARL(s).
 
-    Exploration is at random or alternates between the arms. The criterion is that of the authors' code, which the paper does not
-    print: it counts the parameters of one arm.
+    Exploration is at random or alternates between the arms. The criterion is that of the authors' code, which the paper
+    does not print: it counts the parameters of one arm.
     """
 
     explore: int = required(whole(3))
