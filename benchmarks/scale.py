@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 
 import larl
 from larl import worlds
+from larl._figure import COLOURS, STYLES
 from larl.blocks import cut, perform, task_size
-from larl.plots import COLOURS, STYLES
 from larl.scale import AHEAD, connected
 from larl.store import Store
 from larl.study import Study

@@ -219,7 +219,7 @@ def test_paper_in_brief(tmp_path):
     done = run("paper", "--quick", "--trials", 4, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").exists()
-    assert "less regret than each baseline at k = 10" in done.stdout
+    assert "less regret than each baseline, baselines as the authors set them (k = 10)" in " ".join(done.stdout.split())
     assert "report.html" in done.stdout
 
 
@@ -263,7 +263,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(study, tmp_path):
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list((tmp_path / "full").iterdir())
+    assert not (tmp_path / "full").exists()
 
 
 STOPPED = """
@@ -282,7 +282,7 @@ def test_the_paper_goes_on_where_it_was_stopped(tmp_path):
     with started("paper", "--quick", "--trials", "20", "--out", tmp_path, first=STOPPED) as process:
         _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130, said
-    assert [path.name for path in (tmp_path / "data").glob("*.nc")] == ["tuning-k1.nc"]
+    assert [path.name for path in (tmp_path / "data").glob("*.nc")] == ["tuning-k1-0.nc"]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").glob("*.nc")}
     assert not (tmp_path / "report.html").exists()
     done = run("paper", "--quick", "--trials", "20", "--out", tmp_path)
@@ -304,7 +304,7 @@ def test_control_c_stops_cleanly_with_130(study, tmp_path):
     assert process.returncode == 130
     assert "stopped" in rest
     assert "Traceback" not in rest
-    assert not list((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 def test_help_and_version():

@@ -125,12 +125,12 @@ def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
     [
         (lambda: compared(world=[WORLD, WORLD]), "compare: world = [LatentAR"),
         (lambda: compared(world=[WORLD, WORLD]), "a mapping from names to worlds"),
-        (lambda: compared(world=larl.UCB()), "compare: world = UCB(alpha=1.0, ridge=1.0)"),
+        (lambda: compared(world=larl.UCB()), f"compare: world = {larl.UCB()}"),
         (lambda: compared(world=np.ones((100, 3))), "compare: world = <ndarray of shape (100, 3)>"),
         (lambda: compared(policies=[larl.UCB()]), "mapping from names to policies, such as {'LARL': larl.LARL(s=5)"),
         (lambda: compared(policies={"UCB": larl.UCB}), "UCB is the class, write UCB(…)"),
         (lambda: compared(world=larl.LatentAR), "LatentAR is the class, write LatentAR(…)"),
-        (lambda: theory.floor(larl.UCB()), "floor: world = UCB(alpha=1.0, ridge=1.0) is not usable; accepted: a larl."),
+        (lambda: theory.floor(larl.UCB()), f"floor: world = {larl.UCB()} is not usable; accepted: a larl."),
     ],
 )
 def test_messages_say_what_to_write(call, words):
@@ -146,7 +146,7 @@ def test_long_values_are_abbreviated_and_kept_whole():
     assert error.value is long
     assert short("x" * 10_000).count("x") < 400
     assert short([1.5, "a"]) == "[1.5, 'a']"
-    assert short(np.float64(2.0)) == repr(np.float64(2.0))
+    assert short(np.float64(2.0)) == "2.0"
 
 
 @pytest.mark.parametrize(("wrong", "right"), [("Larl", "LARL"), ("compar", "compare"), ("LatentAr", "LatentAR")])

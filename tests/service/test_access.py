@@ -259,7 +259,7 @@ def test_no_token_unit_or_body_is_in_the_log(sqlite: str, tmp_path: Path) -> Non
         server.end(2)
     log = server.log.read_text()
     assert "/v1/studies/{study}/decisions 200" in log
-    assert not [word for word in ("secret", "0.12345", token, token.split("_")[2], said["id"]) if word in log]
+    assert not [word for word in ("secret", "0.12345", token, token.split("_", 2)[2], said["id"]) if word in log]
 
 
 @pytest.mark.parametrize("options", [["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--no-auth"]])
