@@ -31,8 +31,11 @@ def assert_nothing_is_clipped(figure: Figure) -> None:
         assert (inches > 0.7).all(), inches
 
 
-@pytest.mark.parametrize("name", ["P{}", "LARL s={} alpha=0.5", LONG], ids=["short", "usual", "long"])
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 20])
+SHORT, USUAL = "P{}", "LARL s={} alpha=0.5"
+SIZES = [(count, name) for count in (1, 2, 3) for name in (SHORT, USUAL, LONG)] + [(8, USUAL), (8, LONG), (20, LONG)]
+
+
+@pytest.mark.parametrize(("count", "name"), SIZES)
 def test_nothing_of_a_comparison_is_clipped(count, name):
     note = "LARL: the best of 4 candidates (those with the least mean regret in a world, chosen on these same trials)"
     for world in (None, PLACES):
