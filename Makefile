@@ -25,7 +25,7 @@ docs: $(VENV)/core
 	$(BIN)/larl paper --all
 	cp results/paper/reproduction.md docs/reproduction.md
 	cp results/paper/figures/regret.png docs/images/regret.png
-	$(BIN)/larl auto
+	$(BIN)/larl report auto
 	cp results/auto/auto.md docs/auto.md
 	cp results/auto/images/*.png docs/images/
 	$(BIN)/python benchmarks/diagnose.py

@@ -119,15 +119,24 @@ PEERS = (
     Peer("contextualbandits LinUCB", "contextualbandits", contextualbandits, True, ALPHAS),
     Peer("bayesianbandits UCB", "bayesianbandits", bayesianbandits, True, ({"quantile": 0.84},)),
     Peer(
-        "bayesianbandits UCB, forgetting", "bayesianbandits", forgetting, False,
+        "bayesianbandits UCB, forgetting",
+        "bayesianbandits",
+        forgetting,
+        False,
         tuple({"keep": keep, "quantile": quantile} for keep in (0.7, 0.8, 0.9, 0.95) for quantile in (0.6, 0.84)),
     ),
     Peer(
-        "pymab SW-UCB", "pymab", pymab_window, False,
+        "pymab SW-UCB",
+        "pymab",
+        pymab_window,
+        False,
         tuple({"window": window, "c": c} for window in (3, 5, 8, 12, 20, 40) for c in (0.5, 1.0, 2.0)),
     ),
     Peer(
-        "pymab D-UCB", "pymab", pymab_discounted, False,
+        "pymab D-UCB",
+        "pymab",
+        pymab_discounted,
+        False,
         tuple({"discount": gamma, "c": c} for gamma in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95) for c in (0.5, 1.0, 2.0)),
     ),
-)  # fmt: skip
+)

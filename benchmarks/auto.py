@@ -14,7 +14,7 @@ import numpy as np
 
 import larl
 from larl import worlds
-from larl.policies._lanes import Kind, step
+from larl.policies.auto.particle_kalman import Kind, step
 from measure import live, state_bytes
 
 

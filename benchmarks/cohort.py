@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 import larl
-from larl import testbed, variants, worlds
-from larl._files import write_whole
+from larl import worlds
+from larl._core.files import write_whole
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS
-from larl.world import Linear
+from larl.simulation import tables as testbed
+from larl.worlds import Linear, variants
 
 UNITS, DECISIONS, SEED = 70, 140, 0
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -53,7 +54,7 @@ def settings() -> dict[str, Setting]:
 
 def result(setting: Setting, spread: tuple[float, float], pooling: str, cohorts: int) -> larl.Result:
     mu, beta = spread
-    world = variants.Varied(setting.base, mu=mu, beta=beta if setting.beta else 0.0)
+    world = variants.HeterogeneousUnits(setting.base, mu=mu, beta=beta if setting.beta else 0.0)
     return larl.compare(
         {"it": setting.policy}, world, horizon=DECISIONS, trials=cohorts, seed=SEED, units=UNITS, pooling=pooling
     )
@@ -93,9 +94,16 @@ def costs() -> str:
         cells = []
         for pooling in POOLINGS:
             play = partial(
-                larl.compare, {"it": setting.policy}, setting.base, horizon=DECISIONS, trials=4, units=UNITS,
-                pooling=pooling, threads=1, progress=False,
-            )  # fmt: skip
+                larl.compare,
+                {"it": setting.policy},
+                setting.base,
+                horizon=DECISIONS,
+                trials=4,
+                units=UNITS,
+                pooling=pooling,
+                threads=1,
+                progress=False,
+            )
             times = []
             for _ in range(6):
                 began = time.process_time()
@@ -115,7 +123,7 @@ def main() -> None:
     text = f"""{BEGIN}
 Made by `python benchmarks/cohort.py --cohorts {given.cohorts}`: {given.cohorts} cohorts of {UNITS} units ×
 {DECISIONS} decisions, total regret per unit, ± one standard error over cohorts. Units draw their own μ_a and β_a around
-the world's (`variants.Varied`), with standard deviations (of UCB's, whose units differ in μ alone, the first)
+the world's (`worlds.HeterogeneousUnits`), with standard deviations (for UCB, whose units differ in μ only, the first)
 {spreads}. The sd of the noise is |β_a|.
 
 {regrets(given.cohorts)}

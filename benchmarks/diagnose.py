@@ -23,10 +23,10 @@ from larl.diagnosis.fit import fit_orders
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import find_periodic
 from larl.diagnosis.together import find_together
-from larl.paper.report import image
+from larl.reports.paper.report import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.logs import at_hours, logs, stationary, still
+from tests.diagnosis.logs import at_hours, logs, stationary, still
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- made by benchmarks/diagnose.py -->", "<!-- end -->"

@@ -10,11 +10,11 @@ import numba
 import numpy as np
 
 import larl
-from larl._compile import OPTIONS, copy_fields
-from larl._words import no_bits, seed_bits, word
+from larl._core.compile import OPTIONS, copy_fields
+from larl._core.random import empty_bits, random_bits, seed_bits
 from larl.policies._contract import act, update
 from larl.policies._lags import pair_count, push
-from larl.policies._tiles import gather
+from larl.policies._linalg.packed_ridge import gather
 from measure import play, quickest, save, state_bytes, world_of
 
 SIZES = [(arms, s) for arms in (2, 5, 10, 50) for s in (1, 5, 15, 30)]
@@ -34,9 +34,9 @@ def bare(matrices: Any, vector: Any, picks: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def steps(state: Any, picks: Any, rewards: Any) -> None:
-    bits = no_bits()
+    bits = empty_bits()
     for t in range(rewards.size):
-        seed_bits(bits, word(np.uint64(1), t))
+        seed_bits(bits, random_bits(np.uint64(1), t))
         picks[t] = act(state, bits)
         update(state, picks[t], rewards[t])
 

@@ -33,7 +33,7 @@ from larl.service.minds import Mind
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
 BEGIN, END = "<!-- load: begin -->", "<!-- load: end -->"
-STUDY = {"arms": ["a", "b"], "policy": {"policy": "LARL", "s": 5}, "floor": 0.1}
+STUDY = {"arms": ["a", "b"], "policy": {"policy": "LARL", "s": 5}, "min_probability": 0.1}
 CLIENTS = (1, 8, 64)
 UNITS = 10_000
 

@@ -15,8 +15,8 @@ import numba
 import numpy as np
 
 import larl
-from larl.blocks import cut, default_threads, on_threads, quick_size
-from larl.world import Walk
+from larl.simulation.tasks import cut, default_threads, on_threads, quick_size
+from larl.worlds import Simulator
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
 Works = Mapping[str, Callable[[], object]]
@@ -42,7 +42,7 @@ def world_of(arms: int) -> larl.LatentAR:
 
 
 def play(
-    spec: larl.policies.Policy, world: larl.world.World, steps: int, trials: int, threads: int
+    spec: larl.policies.Policy, world: larl.worlds.World, steps: int, trials: int, threads: int
 ) -> Callable[[], None]:
     """A call that plays so many trials."""
     size = quick_size(steps, trials, threads)
@@ -55,9 +55,9 @@ def play(
     return work
 
 
-def live(spec: larl.policies.Policy, world: larl.world.World, steps: int) -> np.ndarray:
+def live(spec: larl.policies.Policy, world: larl.worlds.World, steps: int) -> np.ndarray:
     """µs of every decide + observe of an agent in one trial."""
-    agent, walk = larl.Agent(spec, world.arms, seed=1, horizon=steps, world=world), Walk(world, 1, 0)
+    agent, walk = larl.Agent(spec, world.arms, seed=1, horizon=steps, world=world), Simulator(world, 1, 0)
     took = np.empty(steps)
     for t in range(steps):
         started = time.perf_counter()
@@ -87,10 +87,14 @@ def exponent(sizes: list[float], costs: list[float]) -> float:
 def save(name: str, found: dict[str, Any]) -> None:
     """Keep what was found as JSON, with the circumstances."""
     about = {
-        "larl": larl.__version__, "numba": numba.__version__, "numpy": np.__version__,
-        "python": platform.python_version(), "machine": platform.machine(), "cores": default_threads(),
+        "larl": larl.__version__,
+        "numba": numba.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": default_threads(),
         "load": [round(each, 1) for each in os.getloadavg()],
-    }  # fmt: skip
+    }
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps({"about": about} | found, indent=1) + "\n")

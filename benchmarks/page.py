@@ -189,7 +189,7 @@ def startup(found: Found) -> str:
     slow = sorted(found["policies"], key=lambda line: -float(line.rsplit(" ", 2)[1]) if "compiled in" in line else 0.0)
     return f"""## Cold start
 
-Kernels are compiled when first used and kept. `larl warm` does that ahead of time; on a terminal a line says when it happens
+Kernels are compiled when first used and kept. `larl precompile` does that ahead of time; on a terminal a line says when it happens
 unasked. "First result" is the comparison of three policies in the README.
 
 {table(["in a new process", "seconds"], rows)}

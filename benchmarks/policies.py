@@ -11,9 +11,9 @@ import numpy as np
 import larl
 from floor import bare
 from larl import worlds
-from larl.blocks import default_threads
 from larl.policies import REGISTRY, Policy
-from larl.warm import specs
+from larl.simulation.precompile import specs
+from larl.simulation.tasks import default_threads
 from measure import live, play, quickest, save, state_bytes
 
 WORLD, HORIZON, SECONDS, PASSES = worlds.paper(5), 200, 0.15, 4

@@ -16,10 +16,10 @@ import numpy as np
 import larl
 from adapters import LAGS, PEERS, Peer, missing
 from larl import worlds
-from larl.blocks import default_threads
 from larl.policies._lags import dense, lags_init
 from larl.policies._lags import push as _push
-from larl.world import Walk
+from larl.simulation.tasks import default_threads
+from larl.worlds import Simulator
 from measure import save
 
 HORIZON, SEED, TUNING = 200, 0, 99
@@ -37,7 +37,7 @@ def regret_of(peer: Peer, k: int, setting: Setting, seed: int, trial: int) -> fl
     """Regret of one trial from step k on; the first s steps of a policy with a context are random, as LARL's."""
     settings, s = setting
     d = 4 * s + 1 if peer.contextual else 1
-    walk, lags, rng = Walk(worlds.paper(k), seed, trial), lags_init(s, 2), np.random.default_rng(trial)
+    walk, lags, rng = Simulator(worlds.paper(k), seed, trial), lags_init(s, 2), np.random.default_rng(trial)
     (choose, learn), total = peer.make(2, d, **settings), 0.0
     for t in range(HORIZON):
         context = dense(lags, s, 2) if peer.contextual else None

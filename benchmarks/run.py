@@ -13,8 +13,14 @@ from pathlib import Path
 from measure import FOLDER
 
 SCRIPTS = {
-    "startup": [], "floor": [], "policies": [], "peers": [], "growth": [], "regret": [], "auto": ["--long", "20000"],
-}  # fmt: skip
+    "startup": [],
+    "floor": [],
+    "policies": [],
+    "peers": [],
+    "growth": [],
+    "regret": [],
+    "auto": ["--long", "20000"],
+}
 
 
 def main() -> None:

@@ -26,11 +26,11 @@ from matplotlib.figure import Figure
 
 import larl
 from larl import worlds
-from larl._figure import COLOURS, STYLES
-from larl.blocks import cut, perform, task_size
-from larl.scale import AHEAD, connected
-from larl.store import Store
-from larl.study import Study
+from larl.simulation.executors import AHEAD, connected
+from larl.simulation.figure import COLOURS, STYLES
+from larl.simulation.store import Store
+from larl.simulation.study import Study
+from larl.simulation.tasks import cut, perform, task_size
 
 REPEATS = 7
 STUDY = Study(
@@ -81,9 +81,11 @@ def block_bytes() -> dict[str, dict[str, int]]:
             assert played.arrays is not None
             file = store.put(block, played.arrays)
             found[keep] = {
-                "task": len(pickle.dumps(block)), "result": len(pickle.dumps(played)), "file": file.stat().st_size,
+                "task": len(pickle.dumps(block)),
+                "result": len(pickle.dumps(played)),
+                "file": file.stat().st_size,
                 "stored result": len(pickle.dumps(played._replace(arrays=None))),
-            }  # fmt: skip
+            }
     return found
 
 
@@ -174,10 +176,13 @@ def measure() -> dict[str, Any]:
     load, blocks_s = os.getloadavg()[0], block_costs()
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before the start",
-        "study_steps": sum(block.steps for block in blocks(STUDY)), "blocks": len(blocks(STUDY)),
-        "block_steps": blocks(STUDY)[0].steps, "block_s": blocks_s, "bytes": block_bytes(),
+        "study_steps": sum(block.steps for block in blocks(STUDY)),
+        "blocks": len(blocks(STUDY)),
+        "block_steps": blocks(STUDY)[0].steps,
+        "block_s": blocks_s,
+        "bytes": block_bytes(),
         **runs(),
-    }  # fmt: skip
+    }
 
 
 def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:

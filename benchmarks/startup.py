@@ -51,8 +51,8 @@ def main() -> None:
         "import larl, make a policy": used,
         "first result, warm cache": warm,
         "first result, cold cache": cold,
-        "larl warm, cold cache": first,
-        "larl warm, warm cache": again,
+        "larl precompile, cold cache": first,
+        "larl precompile, warm cache": again,
     }
     for name, value in found.items():
         print(f"{name:28s} {value:7.2f} s")

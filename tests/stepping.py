@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from larl._compile import entry
-from larl._words import no_bits, seed_bits
-from larl.agent._kernels import go_through
+from larl._core.compile import entry_point
+from larl._core.random import empty_bits, seed_bits
+from larl.live.kernels import go_through
 from larl.policies._contract import act
 
 NOTHING = np.zeros((1, 0))
 
 
-@entry
+@entry_point
 def _act(state: Any, word: np.uint64) -> int:
-    bits = no_bits()
+    bits = empty_bits()
     seed_bits(bits, word)
     return act(state, bits)
 

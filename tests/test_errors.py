@@ -8,17 +8,34 @@ import pandas as pd
 import pytest
 
 import larl
-from larl import _memory, plots, study, testbed, theory, variants, worlds
-from larl._check import InvalidValue, short
-from larl.filter import filter_path, steady_state
+from larl import theory, worlds
+from larl._core.validation import InvalidValue, short
 from larl.policies import from_dict, from_json
+from larl.simulation import memory as _memory
+from larl.simulation import plots, study
+from larl.simulation import tables as testbed
+from larl.statespace.kalman import filter_path, steady_state
+from larl.worlds import variants
 
 WORLD = worlds.paper(1)
 POLICIES = {"UCB": larl.UCB(), "random": larl.Random()}
 BAD: list[Any] = [
-    None, "x", [WORLD], [larl.UCB()], {"a": 3}, {}, {3: WORLD}, {3: larl.UCB()}, {"a": larl.UCB}, np.ones((100, 3)),
-    pd.DataFrame({"a": range(1000)}), larl.UCB(), larl.UCB, larl.LatentAR, 3.5,
-]  # fmt: skip
+    None,
+    "x",
+    [WORLD],
+    [larl.UCB()],
+    {"a": 3},
+    {},
+    {3: WORLD},
+    {3: larl.UCB()},
+    {"a": larl.UCB},
+    np.ones((100, 3)),
+    pd.DataFrame({"a": range(1000)}),
+    larl.UCB(),
+    larl.UCB,
+    larl.LatentAR,
+    3.5,
+]
 
 
 def result() -> larl.Result:
@@ -60,7 +77,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "plot_growth": (plots.plot_growth, ()),
     "plot_heat": (plots.plot_heat, ()),
     "plot_line": (plots.plot_line, ()),
-    "floor": (theory.floor, ()),
+    "regret_floor": (theory.regret_floor, ()),
     "floor_bound": (theory.floor_bound, ()),
     "greedy_regret": (theory.greedy_regret, ()),
     "random_cost": (theory.random_cost, ()),
@@ -87,8 +104,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "cov_z": (lambda x: larl.LatentVAR([[[0.9]]], [[1], [1]], [0, 0], cov_z=x), (0,)),
     "path": (WORLD.path, ()),
     "means": (lambda x: WORLD.means(["x", x]), ()),
-    "Walk": (lambda x: larl.Walk(x, 0, 0), ()),
-    "Walk.reward": (lambda x: larl.Walk(WORLD, 0, 0).reward(x), ()),
+    "Simulator": (lambda x: larl.Simulator(x, 0, 0), ()),
+    "Simulator.reward": (lambda x: larl.Simulator(WORLD, 0, 0).reward(x), ()),
     "variants.from_dict": (variants.from_dict, ()),
     "LatentAR.from_dict": (larl.LatentAR.from_dict, ()),
     "policies.from_dict": (from_dict, ()),
@@ -130,7 +147,10 @@ def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
         (lambda: compared(policies=[larl.UCB()]), "mapping from names to policies, such as {'LARL': larl.LARL(s=5)"),
         (lambda: compared(policies={"UCB": larl.UCB}), "UCB is the class, write UCB(…)"),
         (lambda: compared(world=larl.LatentAR), "LatentAR is the class, write LatentAR(…)"),
-        (lambda: theory.floor(larl.UCB()), f"floor: world = {larl.UCB()} is not usable; accepted: a larl."),
+        (
+            lambda: theory.regret_floor(larl.UCB()),
+            f"regret_floor: world = {larl.UCB()} is not usable; accepted: a larl.",
+        ),
     ],
 )
 def test_messages_say_what_to_write(call, words):
@@ -202,6 +222,6 @@ def test_a_memory_error_says_what_needs_less(monkeypatch):
     def full(*_: Any) -> Any:
         raise MemoryError("Unable to allocate 3 GiB")
 
-    monkeypatch.setattr("larl.comparison._Everything", full)
+    monkeypatch.setattr("larl.simulation.compare._Everything", full)
     with pytest.raises(MemoryError, match=r"not enough memory \(Unable to allocate 3 GiB\); fewer trials"):
         compared()

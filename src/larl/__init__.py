@@ -8,97 +8,82 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from larl import agent as agent
     from larl import client as client
-    from larl import cohort as cohort
-    from larl import comparison as comparison
     from larl import diagnosis as diagnosis
-    from larl import engine as engine
-    from larl import filter as filter  # noqa: A004
-    from larl import paper as paper
-    from larl import plots as plots
+    from larl import live as live
     from larl import policies as policies
-    from larl import result as result
-    from larl import study as study
-    from larl import testbed as testbed
+    from larl import reports as reports
+    from larl import simulation as simulation
+    from larl import statespace as statespace
     from larl import theory as theory
-    from larl import variants as variants
-    from larl import vector as vector
-    from larl import world as world
     from larl import worlds as worlds
-    from larl._check import InvalidValue as InvalidValue
-    from larl.agent import Agent as Agent
-    from larl.agent import Decision as Decision
-    from larl.agent import InvalidFile as InvalidFile
-    from larl.agent import PolicyError as PolicyError
+    from larl._core.validation import InvalidValue as InvalidValue
     from larl.client import Client as Client
-    from larl.client import Refused as Refused
-    from larl.client import Unreachable as Unreachable
-    from larl.cohort import Cohort as Cohort
-    from larl.comparison import compare as compare
     from larl.diagnosis import Diagnosis as Diagnosis
     from larl.diagnosis import diagnose as diagnose
+    from larl.live.agent import Agent as Agent
+    from larl.live.base import Decision as Decision
+    from larl.live.base import PolicyError as PolicyError
+    from larl.live.cohort import Cohort as Cohort
+    from larl.live.files import InvalidFile as InvalidFile
     from larl.policies import *  # noqa: F403
-    from larl.result import Result as Result
-    from larl.result import join as join
-    from larl.result import load as load
-    from larl.vector import LatentVAR as LatentVAR
-    from larl.world import JointNormal as JointNormal
-    from larl.world import LatentAR as LatentAR
-    from larl.world import Normal as Normal
-    from larl.world import Walk as Walk
+    from larl.simulation import plots as plots
+    from larl.simulation import study as study
+    from larl.simulation import tables as tables
+    from larl.simulation.compare import compare as compare
+    from larl.simulation.result import Result as Result
+    from larl.simulation.result import join as join
+    from larl.simulation.result import load as load
+    from larl.worlds import JointNormal as JointNormal
+    from larl.worlds import LatentAR as LatentAR
+    from larl.worlds import LatentVAR as LatentVAR
+    from larl.worlds import Normal as Normal
+    from larl.worlds import Simulator as Simulator
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Agent": "agent",
+_NAMES = {  # public name: the module that defines it
+    "Agent": "live.agent",
     "Client": "client",
-    "Cohort": "cohort",
-    "Decision": "agent",
-    "InvalidFile": "agent",
+    "Cohort": "live.cohort",
+    "Decision": "live.base",
     "Diagnosis": "diagnosis",
-    "InvalidValue": "_check",
-    "JointNormal": "world",
-    "LatentAR": "world",
-    "LatentVAR": "vector",
-    "Normal": "world",
-    "PolicyError": "agent",
-    "Refused": "client",
-    "Result": "result",
-    "Unreachable": "client",
-    "Walk": "world",
-    "compare": "comparison",
+    "InvalidFile": "live.files",
+    "InvalidValue": "_core.validation",
+    "JointNormal": "worlds",
+    "LatentAR": "worlds",
+    "LatentVAR": "worlds",
+    "Normal": "worlds",
+    "PolicyError": "live.base",
+    "Result": "simulation.result",
+    "Simulator": "worlds",
+    "compare": "simulation.compare",
     "diagnose": "diagnosis",
-    "join": "result",
-    "load": "result",
+    "join": "simulation.result",
+    "load": "simulation.result",
 }
-_MODULES = (
-    "agent",
-    "client",
-    "cohort",
-    "comparison",
-    "diagnosis",
-    "engine",
-    "filter",
-    "paper",
-    "plots",
-    "policies",
-    "result",
-    "study",
-    "testbed",
-    "theory",
-    "variants",
-    "vector",
-    "world",
-    "worlds",
-)
+_MODULES = {  # public module: where it is
+    "client": "client",
+    "diagnosis": "diagnosis",
+    "gym": "simulation.gym",
+    "live": "live",
+    "plots": "simulation.plots",
+    "policies": "policies",
+    "reports": "reports",
+    "simulation": "simulation",
+    "statespace": "statespace",
+    "study": "simulation.study",
+    "tables": "simulation.tables",
+    "theory": "theory",
+    "worlds": "worlds",
+}
 
 
 def _find(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"larl.{name}")
-    if name in _HOMES:
-        return getattr(import_module(f"larl.{_HOMES[name]}"), name)
+        return import_module(f"larl.{_MODULES[name]}")
+    if name in _NAMES:
+        return getattr(import_module(f"larl.{_NAMES[name]}"), name)
     if not name.startswith("_"):
         policies = import_module("larl.policies")
         if name in policies.__all__:
@@ -125,4 +110,4 @@ if not TYPE_CHECKING:  # type checkers know every name from the imports above
 
 def __dir__() -> list[str]:
     policies = import_module("larl.policies")
-    return sorted({*_HOMES, *_MODULES, *policies.__all__, *policies.REGISTRY, "__version__"})
+    return sorted({*_NAMES, *_MODULES, *policies.__all__, *policies.REGISTRY, "__version__"})

@@ -10,16 +10,16 @@ from scipy import stats
 
 import larl
 from larl import worlds
-from larl.policies import adaptive_larl as module
-from larl.policies._ensemble import NEGLIGIBLE, PRIOR_ROWS, PRIOR_SHARE, learn_all, mixture, predict
-from larl.policies._ensemble import variance as variance_of
+from larl.policies.adaptive_larl import policy as module
+from larl.policies.adaptive_larl.ensemble import NEGLIGIBLE, PRIOR_ROWS, PRIOR_SHARE, learn_all, mixture, predict_member
+from larl.policies.adaptive_larl.ensemble import variance as variance_of
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
 
 @numba.njit
 def beliefs(state, member, arm):
-    mean, leverage = predict(state, member, arm)
+    mean, leverage = predict_member(state, member, arm)
     return mean, leverage, variance_of(state, member)
 
 
@@ -89,7 +89,7 @@ class Shadow:
 
 def play(steps, seed=3, world=THREE_ARMS):
     """Arms chosen at random, and their rewards."""
-    walk, rng = larl.Walk(world, seed, 0), np.random.default_rng(seed)
+    walk, rng = larl.Simulator(world, seed, 0), np.random.default_rng(seed)
     for _ in range(steps):
         arm = int(rng.integers(world.arms))
         yield arm, walk.reward(arm)
@@ -252,7 +252,7 @@ def test_many_arms_do_without_ties_of_sign():
 
 
 def test_it_beats_larl_with_bic_and_ucb():
-    # 150 trials on the same luck; the mean difference has to exceed 5 of its standard errors.
+    # 150 trials on the same random numbers; the mean difference has to exceed 5 of its standard errors.
     policies = {"it": larl.AdaptiveLARL(), "BIC": larl.LARLBIC(40), "UCB": larl.UCB()}
     for world in (worlds.paper(1), replace(worlds.paper(5), start="stationary")):
         total = larl.compare(policies, world, horizon=200, trials=150, seed=8).total(skip="k")

@@ -8,13 +8,13 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.policies import auto
-from larl.policies._lanes import History, forward, replay, step
-from larl.policies._layout import LATENT, TURNING, WANDERING, Kind, Rows, rows_of
-from larl.policies._normals import become_prior, fit
-from larl.policies._particles import derive_all, resample
-from larl.policies._rows import LANES
-from larl.world import Walk
+from larl.policies.auto import policy as auto
+from larl.policies.auto.layout import LATENT, TURNING, WANDERING, Kind, Rows, rows_of
+from larl.policies.auto.moves import derive_all, resample
+from larl.policies.auto.particle_kalman import History, forward, replay, step
+from larl.policies.auto.proposal import become_prior, fit
+from larl.policies.auto.soa import LANES
+from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -125,7 +125,7 @@ def test_replaying_is_stepping(kind, missing):
 
 def lived(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
     """The State after some steps of a trial, and the arms it chose."""
-    state, walk, chosen = spec.init(world.arms), Walk(world, seed, trial), []
+    state, walk, chosen = spec.init(world.arms), Simulator(world, seed, trial), []
     for _ in range(steps):
         chosen.append(decide(state, walk.word))
         learn(state, chosen[-1], shift + scale * walk.reward(chosen[-1]))
@@ -227,7 +227,7 @@ def test_arms_are_tried_while_all_rewards_are_equal():
     state = larl.Auto().init(3)
     chosen = set()
     for t in range(30):
-        arm = decide(state, int(larl._words.policy_word(1, 1, t)))
+        arm = decide(state, int(larl._core.random.policy_bits(1, 1, t)))
         chosen.add(arm)
         learn(state, arm, 1.0)
     assert chosen == {0, 1, 2}

@@ -7,8 +7,8 @@ from mabwiser.mab import MAB, LearningPolicy
 
 import larl
 from larl.policies._lags import dense, pair_count, push
-from larl.policies._tiles import learn as learn_row
-from larl.policies._tiles import score, whole_inverse, whole_theta
+from larl.policies._linalg.packed_ridge import learn as learn_row
+from larl.policies._linalg.packed_ridge import score, whole_inverse, whole_theta
 from tests.conftest import THREE_ARMS
 from tests.optional import PUBLISHED
 from tests.stepping import decide, learn

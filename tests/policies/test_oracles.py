@@ -5,8 +5,8 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.filter import filter_path
-from larl.world import Walk
+from larl.statespace.kalman import filter_path
+from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -20,7 +20,7 @@ WORLDS = {
 
 def play(world, seed, steps):
     """Random arms and their rewards on one trial of the world."""
-    walk, rng, arms, rewards = Walk(world, seed, trial=0), np.random.default_rng(seed), [], []
+    walk, rng, arms, rewards = Simulator(world, seed, trial=0), np.random.default_rng(seed), [], []
     for _ in range(steps):
         arms.append(int(rng.integers(world.arms)))
         rewards.append(walk.reward(arms[-1]))

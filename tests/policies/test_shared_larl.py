@@ -9,8 +9,8 @@ from scipy.optimize import approx_fprime, minimize
 
 import larl
 from larl import theory, worlds
-from larl._compile import copy_fields
-from larl.policies import _shared
+from larl._core.compile import copy_fields
+from larl.policies.shared_larl import model as _shared
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -65,13 +65,16 @@ def posterior(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np
 
     data = student(residuals(theta, sign, seats, values, s), _shared.NU) + level[seats[seats >= 0]].sum()
     return (
-        data + zeta * shares(len(seats), s)[seats >= 0].sum() - level.mean()
-        + 0.5 * prior.precision @ g**2 + 0.5 * _shared.START_PRECISION * (zeta - _shared.START) ** 2
+        data
+        + zeta * shares(len(seats), s)[seats >= 0].sum()
+        - level.mean()
+        + 0.5 * prior.precision @ g**2
+        + 0.5 * _shared.START_PRECISION * (zeta - _shared.START) ** 2
         + student(apart(theta, s), _shared.APART_NU)
         + 0.5 * _shared.ALIKE * np.sum((level - level.mean()) ** 2)
         + 0.5 * _shared.ANCHOR * (level.mean() - anchor) ** 2
         + 0.5 * _shared.FLOOR * np.sum(np.exp(2.0 * (anchor - level)))
-    )  # fmt: skip
+    )
 
 
 def case(s: int = 3, steps: int = 40, missing: tuple[int, ...] = ()) -> tuple:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies._tiles import whole_inverse, whole_theta
-from larl.world import Walk
+from larl.policies._linalg.packed_ridge import whole_inverse, whole_theta
+from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -37,7 +37,7 @@ def fit(rows, d, ridge):
 def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
     rng, d = np.random.default_rng(window), 2 * s * ARMS + 1
     state = larl.SlidingWindowLinUCB(s, window, alpha, ridge).init(ARMS)
-    history, rows, walk = [], [], Walk(THREE_ARMS, seed=3, trial=window)
+    history, rows, walk = [], [], Simulator(THREE_ARMS, seed=3, trial=window)
     for _ in range(s + 5 * window + 7):
         arm = int(rng.integers(ARMS))
         if len(history) >= s:
@@ -62,7 +62,11 @@ def test_a_window_as_long_as_the_horizon_is_larl(s):
     horizon = 200
     specs = larl.SlidingWindowLinUCB(s, window=horizon - s, alpha=0.7), larl.LARL(s, alpha=0.7)
     for trial in range(5):
-        states, walk, rng = [spec.init(ARMS) for spec in specs], Walk(THREE_ARMS, 5, trial), np.random.default_rng(0)
+        states, walk, rng = (
+            [spec.init(ARMS) for spec in specs],
+            Simulator(THREE_ARMS, 5, trial),
+            np.random.default_rng(0),
+        )
         for _ in range(horizon):
             word = int(rng.integers(2**63))
             windowed, plain = (decide(state, word) for state in states)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core.caching import NullCache
 
-from larl.agent._kernels import teach
-from larl.policies import REGISTRY, Policy, tie
+from larl.live.kernels import teach
+from larl.policies import REGISTRY, Policy, bind
 
 RAISES, HANGS, IS_NO_NUMBER = 1, 2, 3
 IS_INFINITE, NAN_ODDS, NEGATIVE_ODDS, ODDS_OF_TWO, OTHER_ARM = 4, 5, 6, 7, 8  # the last plays what it says it does not
@@ -49,11 +49,11 @@ def update(state: Any, arm: int, reward: float) -> None:
         state.mean[1] = -np.inf
 
 
-def outlook(state: Any, arm: int) -> tuple[float, float]:
+def predict(state: Any, arm: int) -> tuple[float, float]:
     return state.mean[arm], 0.0
 
 
-def odds(state: Any, available: Any, out: Any) -> None:
+def action_probabilities(state: Any, available: Any, out: Any) -> None:
     left = 1.0
     for arm in range(out.size):
         out[arm] = left if available[arm] else 0.0
@@ -67,7 +67,7 @@ def odds(state: Any, available: Any, out: Any) -> None:
             out[0], out[1] = 1.0, 1.0
 
 
-tie(AwkwardState, act, update, "Awkward", outlook=outlook, odds=odds)
+bind(AwkwardState, act, update, "Awkward", predict=predict, action_probabilities=action_probabilities)
 
 
 @dataclass(frozen=True)

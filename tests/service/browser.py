@@ -17,10 +17,19 @@ from tests.optional import CHROMIUM
 from tests.waiting import PATIENCE, eventually
 
 FLAGS = (
-    "--headless=new", "--hide-scrollbars", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-    "--disable-extensions", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless=new",
+    "--hide-scrollbars",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--remote-debugging-pipe",
+)
 # Chromium reads commands from descriptor 3 and answers to 4.
 LAUNCH = """
 import fcntl, os, sys
@@ -152,7 +161,7 @@ class Tab:
         """Be a window of this size, in the light or in the dark."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
-        )  # fmt: skip
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -192,9 +201,11 @@ def browser() -> Iterator[Browser]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = subprocess.Popen(
             [sys.executable, "-c", LAUNCH, *ends, str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"],
-            pass_fds=(child_reads, child_writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(child_reads, child_writes),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(child_reads)
         os.close(child_writes)
         try:

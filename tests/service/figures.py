@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, TypeVar
 
-from larl._files import write_whole
+from larl._core.files import write_whole
 
 FOLDER = os.environ.get("LARL_TORTURE")  # where figures are kept; without, tests are short
 Amount = TypeVar("Amount", int, float)

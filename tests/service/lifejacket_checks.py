@@ -10,10 +10,14 @@ import pandas as pd
 from lifejacket import input_checks as checks
 
 NAMES = {
-    "active_col_name": "in_study", "action_col_name": "action", "policy_num_col_name": "policy_num",
-    "calendar_t_col_name": "calendar_t", "subject_id_col_name": "user_id", "action_prob_col_name": "action1prob",
+    "active_col_name": "in_study",
+    "action_col_name": "action",
+    "policy_num_col_name": "policy_num",
+    "calendar_t_col_name": "calendar_t",
+    "subject_id_col_name": "user_id",
+    "action_prob_col_name": "action1prob",
     "reward_col_name": "reward",
-}  # fmt: skip
+}
 active, action, policy, time, subject, odds, reward = NAMES.values()
 
 frame = pd.read_csv(sys.argv[1], dtype={"user_id": str})

@@ -57,14 +57,23 @@ def tables() -> str:
 
 def _kills(found: dict[str, Any]) -> str:
     rows = {
-        "processes": "processes", "kills": "kills", "decisions and rewards acknowledged": "acknowledged",
-        "of them only by a retry under the same key": "asked_again", "rows of the journal": "rows",
-        "rows replayed": "replayed", "seconds from start to first answer, median": "start_s",
-        "**lost**": "lost", "**not as acknowledged**": "changed", "**twice**": "duplicated",
-        "**in the journal though nobody asked**": "unasked", "**gaps in numbers or steps**": "gaps",
-        "**not the same when replayed**": "not_replayed", "**failed integrity checks**": "corrupt",
-        "**refused without need**": "refused", "fallbacks, flagged": "fallbacks",
-    }  # fmt: skip
+        "processes": "processes",
+        "kills": "kills",
+        "decisions and rewards acknowledged": "acknowledged",
+        "of them only by a retry under the same key": "asked_again",
+        "rows of the journal": "rows",
+        "rows replayed": "replayed",
+        "seconds from start to first answer, median": "start_s",
+        "**lost**": "lost",
+        "**not as acknowledged**": "changed",
+        "**twice**": "duplicated",
+        "**in the journal though nobody asked**": "unasked",
+        "**gaps in numbers or steps**": "gaps",
+        "**not the same when replayed**": "not_replayed",
+        "**failed integrity checks**": "corrupt",
+        "**refused without need**": "refused",
+        "fallbacks, flagged": "fallbacks",
+    }
     runs = [run for name, run in found.items() if name.startswith("kills-")]
     lines = ["| | " + " | ".join(run["storage"] for run in runs) + " |", "| --- |" + " --- |" * len(runs)]
     for title, name in rows.items():

@@ -31,7 +31,8 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # what must be allowed, and 
     ("POST", "/v1/studies/{study}/units"): ("write", {"unit": "u"}),
     ("POST", "/v1/studies/{study}/decisions"): ("write", {"unit": "u", "key": "1"}),
     ("POST", "/v1/studies/{study}/ingest"): (
-        "write", {"unit": "u", "key": "2", "arm": "a", "made": "2026-01-01T00:00:00Z"},
+        "write",
+        {"unit": "u", "key": "2", "arm": "a", "made": "2026-01-01T00:00:00Z"},
     ),
     ("POST", "/v1/decisions/{decision}/reward"): ("write", {"key": "1", "value": 1.0}),
     ("POST", "/v1/decisions/{decision}/delivered"): ("write", {"key": "1"}),
@@ -47,11 +48,12 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # what must be allowed, and 
     ("GET", "/v1/decisions/{decision}"): ("read", None),
     ("GET", "/v1/studies/{study}/rewards"): ("read", None),
     ("GET", "/v1/studies/{study}/issues"): ("read", None),
-}  # fmt: skip
+}
 ALLOWED = {
-    "host": {"see", "write"}, "analyst": {"see", "read", "resolve"},
+    "host": {"see", "write"},
+    "analyst": {"see", "read", "resolve"},
     "admin": {"see", "write", "read", "resolve", "manage"},
-}  # fmt: skip
+}
 
 
 class Place:
@@ -59,9 +61,7 @@ class Place:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.access = Access(database)
-        self.tokens = {
-            (role, of): self.access.create(of, role) for role in ROLES for of in ("sleep", "other", "*")
-        }  # fmt: skip
+        self.tokens = {(role, of): self.access.create(of, role) for role in ROLES for of in ("sleep", "other", "*")}
         self.app = make_app(database, settings)
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
@@ -80,9 +80,7 @@ def place(sqlite: str) -> Iterator[Place]:
 
 
 def test_the_routes_here_are_all_that_there_are(place: Place) -> None:
-    described = {
-        (method.upper(), path) for path, of in place.app.openapi()["paths"].items() for method in of
-    }  # fmt: skip
+    described = {(method.upper(), path) for path, of in place.app.openapi()["paths"].items() for method in of}
     free = {("GET", "/v1/health"), ("GET", "/v1/studies")}
     free |= {(method, "/v1/session") for method in ("GET", "POST", "DELETE")}  # which make sure of it themselves
     assert {route for route in described if route[1].startswith("/v1/")} == set(ROUTES) | free
@@ -188,12 +186,23 @@ def test_what_is_too_large_too_much_or_not_json_is_refused_as_documented(
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"null", b"[]", b"{", b'"\xff"', b"[" * 60_000, b'{"value": ' + b"9" * 5_000 + b', "key": "k"}',
-        b'{"value": NaN, "key": "k"}', b'{"value": 1e999, "key": "k"}', b'{"value": 1, "key": "\\ud800"}',
-        b'{"value": 1, "key": null}', b'{"value": true, "key": "k"}', b'{"value": "1", "key": "k"}',
-        b'{"value": 1, "key": "k\\u0000"}', b'{"value": 1, "key": "k\\n"}',
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b'"\xff"',
+        b"[" * 60_000,
+        b'{"value": ' + b"9" * 5_000 + b', "key": "k"}',
+        b'{"value": NaN, "key": "k"}',
+        b'{"value": 1e999, "key": "k"}',
+        b'{"value": 1, "key": "\\ud800"}',
+        b'{"value": 1, "key": null}',
+        b'{"value": true, "key": "k"}',
+        b'{"value": "1", "key": "k"}',
+        b'{"value": 1, "key": "k\\u0000"}',
+        b'{"value": 1, "key": "k\\n"}',
     ],
-)  # fmt: skip
+)
 def test_strange_json_is_refused_and_never_an_error_of_ours(place: Place, body: bytes) -> None:
     path = "/v1/decisions/sleep.0-0-0123456789abcdef/reward"
     headers = {"Authorization": f"Bearer {place.tokens['admin', '*']}", "Content-Type": "application/json"}
@@ -224,15 +233,23 @@ def test_the_direct_way_and_the_usual_one_say_the_same(place: Place, token: str 
     made = place.ask(place.tokens["admin", "*"], "POST", "/v1/studies/sleep/decisions", json={"unit": "u", "key": "0"})
     decided, rewarded = "/v1/studies/sleep/decisions", f"/v1/decisions/{made.json()['id']}/reward"
     cases = [
-        (decided, b'{"unit": "u", "key": "0"}'), (decided, b'{"unit": "u", "key": "1", "context": null}'),
-        (decided, b'{"unit": "v", "key": "0"}'), (decided, b'{"unit": "v", "key": "2", "available": ["c"]}'),
-        (decided, b'{"unit": "v", "key": "3", "context": [1]}'), (decided, b'{"unit": "v", "key": 3}'),
-        (decided, b'{"unit": "v", "key": "3", "more": 3}'), (decided, b'{"unit": "v"'), (decided, b""),
-        (rewarded, b'{"key": "1", "value": 1}'), (rewarded, b'{"key": "2", "value": 1e999}'),
-        (rewarded, b'{"key": "2", "value": null, "arm": "c"}'), (rewarded, b'{"key": "2", "value": NaN}'),
-        ("/v1/studies/none/decisions", b'{"unit": "u", "key": "0"}'), ("/v1/studies/No/decisions", b'{"unit": "u"}'),
+        (decided, b'{"unit": "u", "key": "0"}'),
+        (decided, b'{"unit": "u", "key": "1", "context": null}'),
+        (decided, b'{"unit": "v", "key": "0"}'),
+        (decided, b'{"unit": "v", "key": "2", "available": ["c"]}'),
+        (decided, b'{"unit": "v", "key": "3", "context": [1]}'),
+        (decided, b'{"unit": "v", "key": 3}'),
+        (decided, b'{"unit": "v", "key": "3", "more": 3}'),
+        (decided, b'{"unit": "v"'),
+        (decided, b""),
+        (rewarded, b'{"key": "1", "value": 1}'),
+        (rewarded, b'{"key": "2", "value": 1e999}'),
+        (rewarded, b'{"key": "2", "value": null, "arm": "c"}'),
+        (rewarded, b'{"key": "2", "value": NaN}'),
+        ("/v1/studies/none/decisions", b'{"unit": "u", "key": "0"}'),
+        ("/v1/studies/No/decisions", b'{"unit": "u"}'),
         ("/v1/decisions/sleep.0-9-0123456789abcdef/reward", b'{"key": "1", "value": 1.0}'),
-    ]  # fmt: skip
+    ]
     shown = {"Authorization": f"Bearer {place.tokens[token, '*']}"} if token else {}
     for path, body in cases:
         ways = ("application/json", "application/json; charset=utf-8")

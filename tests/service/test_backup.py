@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sql
 import typer.testing
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.cli import app
 from larl.service.access import Access
 from larl.service.backup import Counts, backup, restore, verify

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import larl
-from larl.client import Client, Refused, Unreachable, _wire
-from larl.client._pending import draw
+from larl.client import Client, RequestRefused, ServiceUnreachable
+from larl.client import transport as _wire
+from larl.client.offline_queue import draw
 from tests.service.processes import reserve_port
 from tests.service.running import Leaky, running
 from tests.waiting import PATIENCE
@@ -44,7 +45,7 @@ def client(address: str) -> Iterator[Client]:
 @pytest.fixture
 def study(client: Client) -> str:
     """A study of its own for each test."""
-    return client.make_study(f"s{uuid4().hex[:12]}", ["a", "b"], UCB, seed=1, floor=0.1, patience=3).study
+    return client.create_study(f"s{uuid4().hex[:12]}", ["a", "b"], UCB, seed=1, floor=0.1, patience=3).study
 
 
 @pytest.fixture
@@ -75,8 +76,10 @@ def test_every_method_and_what_it_returns(client: Client, study: str) -> None:
     assert client.decide(study, "u1", available=[], reason="asleep").arm is None
     found = list(client.decisions(study))
     assert [(each.unit, each.state, each.reward) for each in found] == [
-        ("u0", "corrected", 0.75), ("u1", "pending", None), ("u1", "unavailable", None),
-    ]  # fmt: skip
+        ("u0", "corrected", 0.75),
+        ("u1", "pending", None),
+        ("u1", "unavailable", None),
+    ]
     assert found[0].delivered
     assert [each.id for each in client.decisions(study, "u1")] == [each.id for each in found[1:]]
     assert [each.value for each in client.rewards(study)] == [0.5, 0.75]
@@ -84,24 +87,26 @@ def test_every_method_and_what_it_returns(client: Client, study: str) -> None:
     assert list(client.issues(study)) == []
     assert client.change_policy(study, {"policy": "UCB"}, replaces=1, reason="as before").policy_version == 2
     assert client.close_study(study).study == study
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         client.decide(study, "u0")
     assert refused.value.status == 409
 
 
 def test_lists_come_whole_whatever_the_page(client: Client, study: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("larl.client.PAGE", 2)
+    monkeypatch.setattr("larl.client.client.PAGE", 2)
     for i in range(5):
         client.register(study, f"u{i}")
     assert [each.number for each in client.units(study)] == [0, 1, 2, 3, 4]
 
 
 def test_a_refusal_says_which_value_and_what_would_do(client: Client, study: str) -> None:
-    with pytest.raises(Refused, match=r'^422: available = "c" is not accepted; accepted: some of a, b$') as refused:
+    with pytest.raises(
+        RequestRefused, match=r'^422: available = "c" is not accepted; accepted: some of a, b$'
+    ) as refused:
         client.decide(study, "u", available=["c"])
     error = refused.value
     assert (error.status, error.field, error.value, error.accepted) == (422, "available", "c", "some of a, b")
-    with pytest.raises(Refused, match="404: there is no such issue"):
+    with pytest.raises(RequestRefused, match="404: there is no such issue"):
         client.resolve(study, 10**6, "gone")
     with pytest.raises(larl.InvalidValue, match="finite numbers"):
         client.observe(f"{study}.0-0-{'0' * 16}", math.nan)
@@ -200,25 +205,27 @@ def test_told_to_wait_it_waits_and_sends_the_same(monkeypatch: pytest.MonkeyPatc
 def test_asked_to_wait_too_long_it_gives_up() -> None:
     answer = (429, {"Retry-After": "3600"}, b'{"detail": "slow down"}')
     with (
-        answering(answer) as (url, _), Client(url) as client,
-        pytest.raises(Unreachable, match=r"in 1 tries; the last: 429: slow down"),
-    ):  # fmt: skip
+        answering(answer) as (url, _),
+        Client(url) as client,
+        pytest.raises(ServiceUnreachable, match=r"in 1 tries; the last: 429: slow down"),
+    ):
         client.register("s", "u")
 
 
 def test_an_answer_that_is_no_service_is_none(quick: None) -> None:
     with (
-        answering((200, {}, b"<html>"), (500, {}, b"oh")) as (url, _), Client(url, retries=1) as client,
-        pytest.raises(Refused, match="500: Internal Server Error"),
-    ):  # fmt: skip
+        answering((200, {}, b"<html>"), (500, {}, b"oh")) as (url, _),
+        Client(url, retries=1) as client,
+        pytest.raises(RequestRefused, match="500: Internal Server Error"),
+    ):
         client.register("s", "u")
 
 
 def test_unreachable_says_so_and_knows_its_key(nowhere: str, quick: None) -> None:
     with (
         Client(nowhere, retries=2) as client,
-        pytest.raises(Unreachable, match="in 3 tries; the last: ConnectionRefusedError") as failed,
-    ):  # fmt: skip
+        pytest.raises(ServiceUnreachable, match="in 3 tries; the last: ConnectionRefusedError") as failed,
+    ):
         client.decide("s", "u", key="mine")
     assert failed.value.key == "mine"
 
@@ -227,8 +234,8 @@ def test_a_silent_service_is_not_waited_for_longer_than_asked(quick: None) -> No
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         Client(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.05, retries=1) as client,
-        pytest.raises(Unreachable, match="TimeoutError"),
-    ):  # fmt: skip
+        pytest.raises(ServiceUnreachable, match="TimeoutError"),
+    ):
         client.health()
 
 
@@ -239,7 +246,7 @@ def test_a_host_decides_itself_and_tells_later(
     with Client(address, pending=file) as before:
         before.study(study)
     with Client(nowhere, retries=0, pending=file) as away:
-        with pytest.raises(Unreachable) as failed:
+        with pytest.raises(ServiceUnreachable) as failed:
             away.decide(study, "u")
         made = away.fallback(study, "u", failed.value.key)
         assert made.probabilities == {"a": 0.5, "b": 0.5}

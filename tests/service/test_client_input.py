@@ -24,9 +24,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 def test_a_policy_is_given_as_itself_or_as_its_spec(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
-    made = client.make_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
+    made = client.create_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
     assert made.policy == larl.UCB(alpha=0.5).to_dict()
-    assert client.make_study(name, ["a", "b"], policy=larl.UCB(alpha=0.5).to_dict(), seed=1) == made
+    assert client.create_study(name, ["a", "b"], policy=larl.UCB(alpha=0.5).to_dict(), seed=1) == made
     client.change_policy(name, larl.UCB(alpha=2.0), replaces=1, reason="wider")
     client.change_policy(name, MappingProxyType({"policy": "UCB", "alpha": 3.0}), replaces=2, reason="wider still")
     assert [each["alpha"] for each in client.study(name).versions] == [0.5, 2.0, 3.0]
@@ -36,14 +36,14 @@ def test_a_policy_is_given_as_itself_or_as_its_spec(client: Client) -> None:
 def test_what_is_not_a_policy_is_refused_before_it_is_sent(policy: Any) -> None:
     nowhere = Client("http://127.0.0.1:9", retries=0)
     with pytest.raises(larl.InvalidValue, match=r"policy = .* accepted: a policy such as larl\.LARL\(s=5\)"):
-        nowhere.make_study("s", ["a", "b"], policy)
+        nowhere.create_study("s", ["a", "b"], policy)
     with pytest.raises(larl.InvalidValue, match=r"policy = .* accepted: a policy such as larl\.LARL\(s=5\)"):
         nowhere.change_policy("s", policy, 1, "")
 
 
 def test_a_context_may_be_an_array(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
-    client.make_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
+    client.create_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
     assert client.decide(name, "u", context=np.array([0.5, 1.0])).t == 0
 
 

@@ -36,27 +36,43 @@ MISTAKES = {
     "replay sqlite:///none.db": (1, r".*/none\.db: there is no such storage; `larl serve` creates one"),
     "replay nonsense": (2, f"storage: url = 'nonsense' is not usable; accepted: {DATABASE}"),
     "replay postgres://me:secret@h/d": (
-        2, f"storage: url = 'postgres://me:***@h/d' is not usable; accepted: {DATABASE}"),
+        2,
+        f"storage: url = 'postgres://me:***@h/d' is not usable; accepted: {DATABASE}",
+    ),
     "replay postgres://me:secret@h:x/d": (2, f"storage: url = '…@h:x/d' is not usable; accepted: {DATABASE}"),
     "replay sqlite:///study.db --study x": (2, "replay: study = 'x' is not usable; accepted: one of sleep"),
     "export sqlite:///study.db --study x --out x.csv": (2, "export: study = 'x' is not usable; accepted: one of sleep"),
     "export sqlite:///study.db --study sleep --format xls --out x": (
-        2, "export: format = 'xls' is not usable; accepted: 'csv' or 'parquet' or 'vw' or 'lifejacket'"),
+        2,
+        "export: format = 'xls' is not usable; accepted: 'csv' or 'parquet' or 'vw' or 'lifejacket'",
+    ),
     "restore text.db --storage sqlite:///new.db": (
-        2, r"restore: file = 'text.db' is not usable; accepted: a whole backup, as `larl backup` wrote it \(.*\)"),
+        2,
+        r"restore: file = 'text.db' is not usable; accepted: a whole backup, as `larl backup` wrote it \(.*\)",
+    ),
     "restore none.gz --storage sqlite:///new.db": (1, r".*No such file or directory: 'none\.gz'"),
     "token create --role boss --storage sqlite:///new.db": (
-        2, "token: role = 'boss' is not usable; accepted: 'host' or 'analyst' or 'admin'"),
+        2,
+        "token: role = 'boss' is not usable; accepted: 'host' or 'analyst' or 'admin'",
+    ),
     "token create --study Sleep! --storage sqlite:///new.db": (
-        2, r"token: study = 'Sleep!' is not usable; accepted: 1 to 64 characters of .*; or \* for all studies"),
+        2,
+        r"token: study = 'Sleep!' is not usable; accepted: 1 to 64 characters of .*; or \* for all studies",
+    ),
     "token revoke x --storage sqlite:///study.db": (
-        2, "token: id = 'x' is not usable; accepted: the id of a token that is in force; `larl token list` shows them"),
+        2,
+        "token: id = 'x' is not usable; accepted: the id of a token that is in force; `larl token list` shows them",
+    ),
     "serve --storage sqlite:///new.db --host 0.0.0.0": (
-        2, "serve: host = '0.0.0.0' is not usable; accepted: a loopback address until there is a token: "
-           "`larl token create` creates one"),
+        2,
+        "serve: host = '0.0.0.0' is not usable; accepted: a loopback address until there is a token: "
+        "`larl token create` creates one",
+    ),
     "serve --storage sqlite:///new.db --alert-url pager": (
-        2, "serve: alert-url = 'pager' is not usable; accepted: an address that begins with http:// or https://"),
-}  # fmt: skip
+        2,
+        "serve: alert-url = 'pager' is not usable; accepted: an address that begins with http:// or https://",
+    ),
+}
 
 
 @pytest.mark.parametrize("words", MISTAKES)

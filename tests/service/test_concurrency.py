@@ -73,9 +73,15 @@ def _same_answers(servers: Sequence[Server], name: str) -> None:
     database.close()
     assert sum(row.kind == "decision" for row in rows) == KEYS
     keep(
-        f"retries-{name}", keys=KEYS, clients=CLIENTS, rounds=ROUNDS, processes=len(ports),
-        requests=KEYS * CLIENTS * ROUNDS, decisions=KEYS, different=0,
-    )  # fmt: skip
+        f"retries-{name}",
+        keys=KEYS,
+        clients=CLIENTS,
+        rounds=ROUNDS,
+        processes=len(ports),
+        requests=KEYS * CLIENTS * ROUNDS,
+        decisions=KEYS,
+        different=0,
+    )
 
 
 def test_a_key_has_one_decision_however_many_ask_for_it(sqlite: str, tmp_path: Path) -> None:

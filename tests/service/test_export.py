@@ -14,7 +14,7 @@ import vowpalwabbit
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.cli import app
 from larl.service.access import Access
 from larl.service.app import make_app
@@ -61,8 +61,10 @@ def test_a_table_has_every_decision_as_the_service_shows_it(url: str, tmp_path: 
             arm: repr(each["probabilities"][arm]) if each["probabilities"] else "" for arm in ("stay", "go")
         }
         assert (row["available"], int(row["t"]), int(row["policy_version"])) == (
-            str(each["arm"] is not None).lower(), each["t"], each["policy_version"],
-        )  # fmt: skip
+            str(each["arm"] is not None).lower(),
+            each["t"],
+            each["policy_version"],
+        )
     assert {row["state"] for row in rows} >= {"observed", "corrected", "missing", "defaulted", "late", "unavailable"}
     assert [row["offered"] for row in rows if row["offered"]] == ['["go"]', "[]"]
 
@@ -70,8 +72,10 @@ def test_a_table_has_every_decision_as_the_service_shows_it(url: str, tmp_path: 
 def test_contexts_have_columns_of_their_own(url: str, tmp_path: Path) -> None:
     exported(url, "together", "csv", tmp_path / "a.csv")
     assert [(row["context_0"], row["context_1"]) for row in read(tmp_path / "a.csv")[:3]] == [
-        ("0.5", "0.0"), ("0.5", "1.0"), ("0.5", "2.0"),
-    ]  # fmt: skip
+        ("0.5", "0.0"),
+        ("0.5", "1.0"),
+        ("0.5", "2.0"),
+    ]
 
 
 @pytest.mark.parametrize("study", ["alone", "together"])
@@ -100,8 +104,11 @@ def test_vowpal_wabbit_gets_what_has_a_reward_and_a_probability(url: str, tmp_pa
     lines = (tmp_path / "a.vw").read_text().splitlines()
     assert len(lines) + sum(left.values()) == len(rows)
     assert set(left) == {
-        "no reward", "no arm was available", "the probability is not known", "another arm was played than decided",
-    }  # fmt: skip
+        "no reward",
+        "no arm was available",
+        "the probability is not known",
+        "another arm was played than decided",
+    }
     for line, row in zip(lines, usable, strict=True):
         label, _, features = line.partition(" |")
         action, cost, chance = label.split(":")

@@ -74,8 +74,11 @@ def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str, monkeypatc
         replies = host.desk.do([decision("v"), reward, decision("u"), decision("w"), decision("v")])
         before, taken, stuck, after, again = (json.loads(reply) for reply in replies if isinstance(reply, bytes))
         assert (before["source"], taken["taken"], stuck["source"], after["source"]) == (
-            "policy", "stored", "fallback", "policy"
-        )  # fmt: skip
+            "policy",
+            "stored",
+            "fallback",
+            "policy",
+        )
         assert (stuck["t"], again) == (2, before)
         assert [issue["unit"] for issue in host.issues()] == ["u"]
         rows = host.book.select()
@@ -163,9 +166,7 @@ def test_a_storage_that_breaks_while_a_mind_is_loaded_is_not_a_policy_that_fails
     database.close()
 
 
-def test_a_storage_that_somebody_else_locks_is_a_refusal(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_a_storage_that_somebody_else_locks_is_a_refusal(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("larl.service.database.BUSY", 0.2)
     with hosts(sqlite) as [host]:
         host.make()

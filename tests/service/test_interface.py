@@ -53,9 +53,13 @@ def test_every_operation_does_as_it_is_described(described: Any, path: str, meth
     operation = schema[path][method]
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(st.sampled_from([GenerationMode.POSITIVE, GenerationMode.NEGATIVE]), st.data())
     def asked(mode: GenerationMode, data: Any) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))

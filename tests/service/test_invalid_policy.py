@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from larl.agent._file import arrays_of
+from larl.live.files import arrays_of
 from larl.service.evidence import evidence
 from larl.service.minds import Mind
 from tests.service import awkward

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from larl._check import LARGEST
+from larl._core.validation import LARGEST
 from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database
@@ -34,49 +34,124 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
     (DECISIONS, {"unit": "u u", "key": "2"}, 422, "unit", f'unit = "u u" is not accepted; accepted: {WORD}'),
     (DECISIONS, {"unit": 5, "key": "2"}, 422, "unit", "unit = 5 is not accepted; accepted: text"),
     (DECISIONS, {"key": "2"}, 422, "unit", "unit is missing: it is required"),
-    (DECISIONS, {"unit": "u", "key": "2", "arm": "a"}, 422, "arm",
-     "arm is not a field of this request; accepted: only the fields unit, key, available, reason, context"),
-    (DECISIONS, {"unit": "u", "key": "2", "available": ["c"]}, 422, "available",
-     'available = "c" is not accepted; accepted: some of a, b'),
-    (DECISIONS, {"unit": "u", "key": "2", "available": [1]}, 422, "available[0]",
-     "available[0] = 1 is not accepted; accepted: text"),
-    (DECISIONS, {"unit": "u", "key": "2", "available": "a"}, 422, "available",
-     'available = "a" is not accepted; accepted: a list'),
-    (DECISIONS, {"unit": "u", "key": "2", "context": [1.0]}, 422, "context",
-     "context = [1.0] is not accepted; accepted: no context: the policy of this study reads none"),
-    (DECISIONS, {"unit": "u", "key": "2", "reason": "\x01"}, 422, "reason",
-     r'reason = "\u0001" is not accepted; accepted: text without control characters other than tabs and line breaks'),
-    (DECISIONS, {"unit": "v", "key": "1"}, 422, "key",
-     'key = "1" is not accepted; accepted: a new key: this one was used for a request with another payload'),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "arm": "a"},
+        422,
+        "arm",
+        "arm is not a field of this request; accepted: only the fields unit, key, available, reason, context",
+    ),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "available": ["c"]},
+        422,
+        "available",
+        'available = "c" is not accepted; accepted: some of a, b',
+    ),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "available": [1]},
+        422,
+        "available[0]",
+        "available[0] = 1 is not accepted; accepted: text",
+    ),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "available": "a"},
+        422,
+        "available",
+        'available = "a" is not accepted; accepted: a list',
+    ),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "context": [1.0]},
+        422,
+        "context",
+        "context = [1.0] is not accepted; accepted: no context: the policy of this study reads none",
+    ),
+    (
+        DECISIONS,
+        {"unit": "u", "key": "2", "reason": "\x01"},
+        422,
+        "reason",
+        r'reason = "\u0001" is not accepted; accepted: text without control characters other than tabs and line breaks',
+    ),
+    (
+        DECISIONS,
+        {"unit": "v", "key": "1"},
+        422,
+        "key",
+        'key = "1" is not accepted; accepted: a new key: this one was used for a request with another payload',
+    ),
     (DECISIONS, [1], 422, "body", "body = [1] is not accepted; accepted: a JSON object"),
-    (STUDIES, STUDY | {"arms": ["a"]}, 422, "arms",
-     'arms = ["a"] is not accepted; accepted: a list of 2 or more items'),
+    (
+        STUDIES,
+        STUDY | {"arms": ["a"]},
+        422,
+        "arms",
+        'arms = ["a"] is not accepted; accepted: a list of 2 or more items',
+    ),
     (STUDIES, STUDY | {"floor": 2}, 422, "floor", "floor = 2 is not accepted; accepted: a number ≤ 1"),
     (STUDIES, STUDY | {"seed": -1}, 422, "seed", "seed = -1 is not accepted; accepted: a number ≥ 0"),
     (STUDIES, STUDY | {"seed": 1.5}, 422, "seed", "seed = 1.5 is not accepted; accepted: a whole number"),
-    (STUDIES, STUDY | {"default_reward": 1e120}, 422, "default_reward",
-     "default_reward = 1e+120 is not accepted; accepted: a number ≤ 1e+100"),
-    (STUDIES, STUDY | {"pooling": "all"}, 422, "pooling",
-     "pooling = \"all\" is not accepted; accepted: 'none', 'full' or 'partial'"),
+    (
+        STUDIES,
+        STUDY | {"default_reward": 1e120},
+        422,
+        "default_reward",
+        "default_reward = 1e+120 is not accepted; accepted: a number ≤ 1e+100",
+    ),
+    (
+        STUDIES,
+        STUDY | {"pooling": "all"},
+        422,
+        "pooling",
+        "pooling = \"all\" is not accepted; accepted: 'none', 'full' or 'partial'",
+    ),
     (STUDIES, STUDY | {"policy": "UCB"}, 422, "policy", 'policy = "UCB" is not accepted; accepted: a JSON object'),
-    (STUDIES, STUDY | {"study": "x", "policy": {"policy": "KalmanOracle"}}, 422, "policy",
-     'policy = "KalmanOracle" is not accepted; accepted: a policy that learns from rewards alone; this one must know '
-     "the world, as in a simulation"),
-    (STUDIES, STUDY | {"study": "x", "fallback": {"a": 1.0}}, 422, "fallback",
-     'fallback = {"a": 1.0} is not accepted; accepted: a probability for every arm, with sum 1'),
+    (
+        STUDIES,
+        STUDY | {"study": "x", "policy": {"policy": "KalmanOracle"}},
+        422,
+        "policy",
+        'policy = "KalmanOracle" is not accepted; accepted: a policy that learns from rewards alone; this one must '
+        "know the world, as in a simulation",
+    ),
+    (
+        STUDIES,
+        STUDY | {"study": "x", "fallback": {"a": 1.0}},
+        422,
+        "fallback",
+        'fallback = {"a": 1.0} is not accepted; accepted: a probability for every arm, with sum 1',
+    ),
     (INGEST, MADE | {"arm": "z"}, 422, "arm", 'arm = "z" is not accepted; accepted: one of a, b'),
     (INGEST, MADE | {"arm": ""}, 422, "arm", 'arm = "" is not accepted; accepted: text of 1 or more characters'),
-    (INGEST, MADE | {"made": "yesterday"}, 422, "made",
-     'made = "yesterday" is not accepted; accepted: a time with its offset from UTC, such as '
-     "2026-11-16T08:30:00+01:00"),
-    (INGEST, MADE | {"probabilities": {"a": 0.5}}, 422, "probabilities",
-     'probabilities = {"a": 0.5} is not accepted; accepted: one for every arm, with sum 1; or null, if they '
-     "are not known"),
+    (
+        INGEST,
+        MADE | {"made": "yesterday"},
+        422,
+        "made",
+        'made = "yesterday" is not accepted; accepted: a time with its offset from UTC, such as '
+        "2026-11-16T08:30:00+01:00",
+    ),
+    (
+        INGEST,
+        MADE | {"probabilities": {"a": 0.5}},
+        422,
+        "probabilities",
+        'probabilities = {"a": 0.5} is not accepted; accepted: one for every arm, with sum 1; or null, if they '
+        "are not known",
+    ),
     ("/v1/studies/none/decisions", {"unit": "u", "key": "2"}, 404, "study", "there is no such study: none"),
     ("/v1/studies/sleep/issues/99/resolved", {"note": ""}, 404, "issue", "there is no such issue: 99"),
-    ("/v1/decisions/xx/reward", {"key": "2", "value": 1.0}, 422, "decision",
-     'decision = "xx" is not accepted; accepted: the id of a decision, as the service returned it'),
-]  # fmt: skip
+    (
+        "/v1/decisions/xx/reward",
+        {"key": "2", "value": 1.0},
+        422,
+        "decision",
+        'decision = "xx" is not accepted; accepted: the id of a decision, as the service returned it',
+    ),
+]
 
 
 @pytest.mark.parametrize(("path", "body", "status", "field", "detail"), BODIES, ids=[each[4] for each in BODIES])

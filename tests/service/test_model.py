@@ -94,15 +94,22 @@ class Machine(RuleBasedStateMachine):
         self.said: list[tuple[str, dict[str, Any], Any]] = []  # method, arguments, answer
 
     @initialize(
-        explicit=st.booleans(), patience=st.integers(1, 4), default=st.sampled_from([None, 0.25]),
-        policy=st.sampled_from([UCB, LARL]), pooling=st.sampled_from(["none", "none", "partial"]),
-    )  # fmt: skip
+        explicit=st.booleans(),
+        patience=st.integers(1, 4),
+        default=st.sampled_from([None, 0.25]),
+        policy=st.sampled_from([UCB, LARL]),
+        pooling=st.sampled_from(["none", "none", "partial"]),
+    )
     def begin(self, explicit: bool, patience: int, default: float | None, policy: Any, pooling: str) -> None:
         self.model, self.pooled = Model(explicit, patience, default), pooling != "none"
         self.host.make(
-            policy=LARL if self.pooled else policy, pooling=pooling, patience=patience, default_reward=default,
-            floor=FLOOR, registration="explicit" if explicit else "first_decision",
-        )  # fmt: skip
+            policy=LARL if self.pooled else policy,
+            pooling=pooling,
+            patience=patience,
+            default_reward=default,
+            floor=FLOOR,
+            registration="explicit" if explicit else "first_decision",
+        )
 
     def ask(self, expected: int | None, method: str, **words: Any) -> Any:
         """Ask under a new key; refused with the expected status, or answered."""
@@ -240,8 +247,14 @@ class Machine(RuleBasedStateMachine):
 def test_the_service_is_what_the_model_is() -> None:
     examples, steps = amount(25, 200), amount(30, 50)
     shape = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, derandomize=True,
-        suppress_health_check=list(HealthCheck), print_blob=False, phases=[Phase.generate],
-    )  # fmt: skip
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        phases=[Phase.generate],
+    )
     run_state_machine_as_test(Machine, settings=shape)
     keep("model", runs=examples, steps_a_run=steps, asked=Machine.steps)

@@ -227,7 +227,7 @@ def test_evidence_is_the_weight_of_each_world(spec: larl.policies.Policy) -> Non
     for _ in range(60):
         world = 0.95 * world + 0.3 * luck.normal()
         arm = int(luck.integers(2))
-        agent.observe(agent.played(agent.arms[arm]), (1 - 2 * arm) * world + 0.1 * luck.normal())
+        agent.observe(agent.record(agent.arms[arm]), (1 - 2 * arm) * world + 0.1 * luck.normal())
     found = evidence(spec, agent.state)
     assert found is not None
     assert sum(found.values()) == pytest.approx(1.0)

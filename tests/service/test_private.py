@@ -12,7 +12,7 @@ import typer.testing
 
 from larl.cli import app
 from larl.client import Client
-from larl.client._pending import Pending
+from larl.client.offline_queue import Pending
 from larl.service.database import Database
 from tests.service.host import Host
 from tests.service.running import LARL

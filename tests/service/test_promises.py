@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from larl.agent._file import arrays_of
+from larl.live.files import arrays_of
 from larl.service import clock
 from larl.service.problems import Problem
 from tests.service.host import LARL, UCB, Host, hosts

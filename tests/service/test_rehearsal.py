@@ -140,9 +140,7 @@ class Meddling(Client):
         return super().decisions(study, unit)
 
 
-def test_what_was_not_sent_is_found(
-    tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_what_was_not_sent_is_found(tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("larl.client.Client", Meddling)
     done = run(tmp_path, place, "--study", "meddled")
     assert done.exit_code == 3
@@ -155,8 +153,8 @@ def test_what_was_not_sent_is_found(
 class Closing(Client):
     """A study is closed by somebody else as soon as it is made."""
 
-    def make_study(self, study: str, *words: Any, **terms: Any) -> Study:
-        made = super().make_study(study, *words, **terms)
+    def create_study(self, study: str, *words: Any, **terms: Any) -> Study:
+        made = super().create_study(study, *words, **terms)
         self.close_study(study, "enough")
         return made
 
@@ -170,7 +168,7 @@ def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: 
 
 
 def test_a_study_in_use_is_left_alone(tmp_path: Path, place: tuple[str, str], client: Client) -> None:
-    client.make_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, floor=0.1, patience=4)
+    client.create_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, floor=0.1, patience=4)
     client.decide("used", "somebody")
     done = run(tmp_path, place, "--study", "used")
     assert done.exit_code == 2
@@ -209,9 +207,12 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         "long",
     ]
     process = subprocess.Popen(
-        [*LARL, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        [*LARL, *words],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may ignore it
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     assert "%" in process.stderr.readline(), "progress"
     process.send_signal(signal.SIGINT)
@@ -243,7 +244,7 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         ('"trial"', '"Trial!"', r":6: study: study = 'Trial!' .*a–z"),
         ('{ policy = "UCB" }', '{ policy = "LARL", s = 1, context = 2 }', r":8: study: policy = .*the 0 numbers"),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_checked_before_anything_starts(tmp_path: Path, old: str, new: str, said: str) -> None:
     path = tmp_path / "rehearsal.toml"
     assert old in FINE

@@ -111,7 +111,7 @@ def test_one_study_of_several(storage: Path) -> None:
         ("kind = 'closed'", '"closed":"2', '"closed":"3', "closed"),
         ("kind = 'study' AND study = 'alone'", '"patience":3', '"patience":4', "patience"),
     ],
-)  # fmt: skip
+)
 def test_a_changed_answer_is_named(
     storage: Path, change: Callable[..., Mismatch], where: str, old: str, new: str, what: str
 ) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import larl
-from larl._files import write_whole
+from larl._core.files import write_whole
 from larl.service.database import Database
 from larl.service.integrity import Mismatch
 from larl.service.journal import Journal, Row
@@ -175,9 +175,13 @@ def _begin(servers: Sequence[Server]) -> list[float]:
 
 
 def _kill(
-    servers: Sequence[Server], kills: int, dice: random.Random, starts: list[float], summary: Summary,
+    servers: Sequence[Server],
+    kills: int,
+    dice: random.Random,
+    starts: list[float],
+    summary: Summary,
     until: float | None,
-) -> None:  # fmt: skip
+) -> None:
     """Kill one of the servers after a random time, start it again, and so on."""
     spoken = time.monotonic()
     for i in range(kills):

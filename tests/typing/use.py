@@ -25,8 +25,8 @@ larl.DiscountedThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCal
 larl.SlidingWindowUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-larl.variants.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-larl.variants.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 # Types of arguments are checked, and specs are frozen.
@@ -34,7 +34,7 @@ larl.LARL(s="five")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentT
 larl.LARL(s=5).s = 6  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 larl.LatentAR(gammas="abc", beta=[1.0], mu=[0.0])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 larl.compare([larl.UCB()], larl.worlds.paper(1), horizon=1, trials=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-larl.theory.floor(larl.UCB())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+larl.theory.regret_floor(larl.UCB())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 larl.Larl  # type: ignore[attr-defined]  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 # What has defaults needs no arguments.
@@ -42,7 +42,7 @@ larl.UCB()
 larl.Auto()
 larl.Exp3()
 larl.KalmanOracle()
-larl.variants.ChangePoints()
+larl.worlds.ChangePoints()
 
 # Sequences and arrays of any kind of number.
 array, matrix, whole = np.array([0.5]), np.eye(2), np.array([1, 3])
@@ -51,16 +51,16 @@ larl.LatentAR(gammas=[1, 0], beta=(1, -1), mu=np.zeros(2, dtype=np.float32))
 larl.LatentVAR(gammas=[matrix], beta=matrix, mu=np.zeros(2), gamma0=np.zeros(2), cov_z=matrix)
 larl.LatentVAR(gammas=np.zeros((1, 2, 2)), beta=[[1, 0], [0, 1]], mu=[0, 0], cov_z=[np.ones(2), np.ones(2)])
 larl.JointNormal(np.zeros(2), matrix)
-larl.variants.Burden(world, effect=array)
-larl.variants.Contextual(world, eta=matrix)
-larl.variants.Seasonal(mu=array, amplitude=array, phase=array)
+larl.worlds.Burden(world, effect=array)
+larl.worlds.Contextual(world, eta=matrix)
+larl.worlds.Seasonal(mu=array, amplitude=array, phase=array)
 larl.Auto(orders=whole)
 larl.Exp3(reward_range=np.array([-5.0, 5.0]))
 larl.Rexp3(20.0, reward_range=[-5.0, 5.0])
 
 # Modules are not Any.
-assert_type(larl.theory.floor(world), float)
-assert_type(larl.variants.HeavyTails(world).base.arms, int)
+assert_type(larl.theory.regret_floor(world), float)
+assert_type(larl.worlds.HeavyTails(world).base.arms, int)
 assert_type(larl.worlds.paper(1), larl.LatentAR)
 result = larl.compare({"LARL": larl.LARL(s=1)}, {"one": world}, horizon=10, trials=10)
 assert_type(result, larl.Result)

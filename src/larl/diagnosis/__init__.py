@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from larl._check import InvalidValue, boolean, optional, whole
-from larl._files import write_whole
-from larl._progress import Progress
+from larl._core.files import write_whole
+from larl._core.progress import Progress
+from larl._core.validation import InvalidValue, boolean, integer, optional
+from larl.diagnosis.answers import Answer, answers, p_of
 from larl.diagnosis.build import Columns, make_log
 from larl.diagnosis.drift import Drift, find_drift
 from larl.diagnosis.estimates import Estimates, Interval, estimate, interval
 from larl.diagnosis.fit import ORDERS, fit_orders
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import Periodic, without_periods
-from larl.diagnosis.pieces import most_played, most_rows, pieces
+from larl.diagnosis.subsample import most_played, most_rows, pieces
 from larl.diagnosis.table import read_table
 from larl.diagnosis.together import Together, find_together
-from larl.diagnosis.words import Answer, answers, p_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,19 +150,32 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types; nan and infinity as None."""
         found: dict[str, Any] = {
-            "log": {"rows": self.log.rows, "units": self.log.units, "missing": self.log.missing,
-                    "fitted_rows": self.fitted.rows, "seed": self.seed},
+            "log": {
+                "rows": self.log.rows,
+                "units": self.log.units,
+                "missing": self.log.missing,
+                "fitted_rows": self.fitted.rows,
+                "seed": self.seed,
+            },
             "answers": [a._asdict() | {"found": list(a.found)} for a in self.answers],
-            "drift": {"verdict": self.drift.verdict, "p_value": self.drift.p_value, "lags": self.drift.lags.tolist(),
-                      "band": self.drift.band.tolist(), "rewards_needed": self.drift.needed},
+            "drift": {
+                "verdict": self.drift.verdict,
+                "p_value": self.drift.p_value,
+                "lags": self.drift.lags.tolist(),
+                "band": self.drift.band.tolist(),
+                "rewards_needed": self.drift.needed,
+            },
             "periods": [each._asdict() | {"found": each.found} for each in self.periods],
             "units_together": self.together._asdict() | {"found": self.together.found},
             "arms": self.arms().to_dict("records"),
             "notes": self.notes,
-        }  # fmt: skip
+        }
         if self.estimates is not None:
-            found["orders"] = {"weights": self.estimates.weights.tolist(), "best": self.estimates.best,
-                               "interval": list(self.estimates.orders)}  # fmt: skip
+            found["orders"] = {
+                "weights": self.estimates.weights.tolist(),
+                "best": self.estimates.best,
+                "interval": list(self.estimates.orders),
+            }
             found["forecasts"] = [list(interval(column)) for column in self.estimates.forecasts.T]
         if self.replay is not None:
             from larl.diagnosis.replay import over_worlds
@@ -245,8 +258,8 @@ def diagnose(
     progress : bool, optional
         Show a bar: on a terminal if None, always if True, never if False.
     """
-    seed = whole(0, 2**31)("diagnose", "seed", seed)
-    threads = optional(whole(1))("diagnose", "threads", threads)
+    seed = integer(0, 2**31)("diagnose", "seed", seed)
+    threads = optional(integer(1))("diagnose", "threads", threads)
     for name, value in (("clock_grid", clock_grid), ("replay", replay)):
         boolean()("diagnose", name, value)
     optional(boolean())("diagnose", "day_first", day_first)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from larl._check import InvalidValue
-from larl.diagnosis._kernels import Floats, Ints
+from larl._core.validation import InvalidValue
 from larl.diagnosis.context import CALENDAR, adjust
+from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
 from larl.diagnosis.table import Table
 from larl.diagnosis.times import Times, count_steps

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from larl.diagnosis._kernels import Floats, Ints
+from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
 from larl.diagnosis.table import indicators
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl.diagnosis._brief import brief
-from larl.diagnosis._kernels import Floats, Ints, pair_sums, shuffled_sums
+from larl.diagnosis.brief import brief
+from larl.diagnosis.kernels import Floats, Ints, pair_sums, shuffled_sums
 from larl.diagnosis.log import Log
 
 RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ

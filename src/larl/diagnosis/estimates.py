@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl.diagnosis._brief import brief
-from larl.diagnosis._kernels import Floats, smooth
+from larl.diagnosis.brief import brief
 from larl.diagnosis.fit import Fit, Setting, fit_tied
+from larl.diagnosis.kernels import Floats, smooth
 from larl.diagnosis.log import Log
 
 DRAWS = 100
@@ -122,8 +122,14 @@ def estimate(log: Log, fits: Sequence[Fit], direction: Floats, drifting: bool, s
     away = log.reward - shown.model.centre[log.arm]
     explained = 1.0 - float(np.sum(errors**2) / np.sum(away**2))
     return Estimates(
-        fits, weights, best, shortest_range(weights), draws, _same_beta(shown, direction), explained,
-    )  # fmt: skip
+        fits,
+        weights,
+        best,
+        shortest_range(weights),
+        draws,
+        _same_beta(shown, direction),
+        explained,
+    )
 
 
 def _same_beta(fit: Fit, direction: Floats) -> float:
@@ -148,9 +154,14 @@ def consider(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) 
     known = np.maximum(1.0 - forecast_variances(one.gammas, float(one.shock), before), 0.0)
     path = z + _error(log, one, generator)
     return Draw(
-        fit.model.order, setting, moving / total, moving / total * known, *losses(log, one.mu, one.beta, path), z,
+        fit.model.order,
+        setting,
+        moving / total,
+        moving / total * known,
+        *losses(log, one.mu, one.beta, path),
+        z,
         np.maximum(spread, 0.0),
-    )  # fmt: skip
+    )
 
 
 def _one(setting: Setting) -> Any:
@@ -163,9 +174,21 @@ def smoothed(log: Log, reward: Floats, one: Any, start: float) -> tuple[Floats, 
     k = one.gammas.size
     z, spread, before = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
     smooth(
-        log.arm, log.gap, reward, one.gammas, one.acf, float(one.shock), one.mu, one.beta, one.variance,
-        float(one.level), start, z, spread, before,
-    )  # fmt: skip
+        log.arm,
+        log.gap,
+        reward,
+        one.gammas,
+        one.acf,
+        float(one.shock),
+        one.mu,
+        one.beta,
+        one.variance,
+        float(one.level),
+        start,
+        z,
+        spread,
+        before,
+    )
     return z, spread, before
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from larl.diagnosis import Diagnosis
-    from larl.diagnosis._kernels import Floats
+    from larl.diagnosis.kernels import Floats
 
 WIDTH = 5.6  # inches: narrow, so that letters stay readable on a phone
 SHOWN = 250  # rows of the figure over time
@@ -38,9 +38,11 @@ def figures(diagnosis: "Diagnosis", theme: Theme) -> dict[str, Figure]:
     found = {}
     if diagnosis.estimates is not None:
         found = {
-            "time": plot_time(diagnosis, theme), "memory": plot_memory(diagnosis, theme),
-            "forecasts": plot_forecasts(diagnosis, theme), "orders": plot_orders(diagnosis, theme),
-        }  # fmt: skip
+            "time": plot_time(diagnosis, theme),
+            "memory": plot_memory(diagnosis, theme),
+            "forecasts": plot_forecasts(diagnosis, theme),
+            "orders": plot_orders(diagnosis, theme),
+        }
     if diagnosis.replay is not None:
         found["saved"] = plot_saved(diagnosis, theme)
     return found
@@ -87,9 +89,15 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     for place, arm in enumerate(np.sort(common)):
         mine = arms == arm
         above.plot(
-            step[mine], log.reward[rows][mine], "os^Dv*"[place], markersize=3.5, alpha=0.85,
-            color=theme.colours[place], label=_plain(log.labels[arm]), linestyle="none",
-        )  # fmt: skip
+            step[mine],
+            log.reward[rows][mine],
+            "os^Dv*"[place],
+            markersize=3.5,
+            alpha=0.85,
+            color=theme.colours[place],
+            label=_plain(log.labels[arm]),
+            linestyle="none",
+        )
     rest = ~np.isin(arms, common)
     if rest.any():
         above.plot(step[rest], log.reward[rows][rest], ".", color=theme.soft, markersize=3, label="other arms")

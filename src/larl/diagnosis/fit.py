@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl.diagnosis._brief import brief
-from larl.diagnosis._kernels import Floats, from_partials, innovations
+from larl.diagnosis.brief import brief
+from larl.diagnosis.kernels import Floats, from_partials, innovations
 from larl.diagnosis.log import Log
-from larl.diagnosis.pieces import pieces
+from larl.diagnosis.subsample import pieces
 
 ORDERS = tuple(range(11))
 # Mean and sd a priori of each kind of coordinate; those of x_j are 0 and 1/√j.
@@ -74,9 +74,13 @@ class Model:
         """Where each kind of coordinate is."""
         arms, moving = self.log.arms, self.order > 0
         sizes = {
-            "partials": self.order, "mu": arms, "noise": arms, "beta": (1 if self.tied else arms) if moving else 0,
-            "level": int(self.log.units > 1), "start": int(moving),
-        }  # fmt: skip
+            "partials": self.order,
+            "mu": arms,
+            "noise": arms,
+            "beta": (1 if self.tied else arms) if moving else 0,
+            "level": int(self.log.units > 1),
+            "start": int(moving),
+        }
         ends = np.cumsum(list(sizes.values()))
         return {name: slice(int(end - size), int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from larl.diagnosis._brief import brief
-from larl.diagnosis._kernels import Floats, Ints
+from larl.diagnosis.brief import brief
+from larl.diagnosis.kernels import Floats, Ints
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,11 +4,11 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING
 
+from larl.diagnosis.answers import number
 from larl.diagnosis.estimates import Interval
 from larl.diagnosis.figures import DARK, LIGHT, figures
 from larl.diagnosis.replay import KALMAN, over_worlds
-from larl.diagnosis.words import number
-from larl.paper.report import image
+from larl.simulation.figure import image
 
 if TYPE_CHECKING:
     from larl.diagnosis import Diagnosis

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtrc
 
-from larl.diagnosis._kernels import Floats
 from larl.diagnosis.context import adjust, hour_columns, phase_columns, weekday_columns
 from larl.diagnosis.drift import LEVEL, residuals
+from larl.diagnosis.kernels import Floats
 from larl.diagnosis.log import Log
 
 DAY = 86_400.0

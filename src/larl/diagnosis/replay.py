@@ -1,4 +1,4 @@
-"""What other policies would have lost: candidates played in worlds drawn from the fit, on the same luck.
+"""What other policies would have lost: candidates played in worlds drawn from the fit, on the same random numbers.
 
 The worlds pay rewards in the log's own units and at its level, and a candidate is exactly the policy that the page
 prints. All candidates decide alike whatever the unit and the offset of the rewards are.
@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl._check import checked, numbers
-from larl._progress import Progress
-from larl.comparison import compare
-from larl.diagnosis._brief import brief
-from larl.diagnosis._kernels import Floats
+from larl._core.progress import Progress
+from larl._core.validation import checked, numbers
+from larl.diagnosis.brief import brief
 from larl.diagnosis.estimates import Draw, Interval
+from larl.diagnosis.kernels import Floats
 from larl.policies import (
     LARL,
     UCB,
@@ -27,7 +26,8 @@ from larl.policies import (
     SharedLARL,
     SlidingWindowUCB,
 )
-from larl.world import LatentAR
+from larl.simulation.compare import compare
+from larl.worlds.latent_ar import LatentAR
 
 WORLDS = 15
 STEPS = 1000  # of a replay, at most

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from larl._check import LARGEST, InvalidValue
-from larl.diagnosis._kernels import Floats, Ints
+from larl._core.validation import LARGEST, InvalidValue
+from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.times import Times, read_times
 
 NAMES = {

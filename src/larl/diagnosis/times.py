@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from larl._check import InvalidValue
-from larl.diagnosis._kernels import Floats, Ints
+from larl._core.validation import InvalidValue
+from larl.diagnosis.kernels import Floats, Ints
 
 WHOLE = 0.01  # how far from a multiple of the grid's step a time may be, as a share of the step
 SPARSE = 1000.0  # grid steps a row, at most

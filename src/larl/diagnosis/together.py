@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl.diagnosis._kernels import Floats, Ints
 from larl.diagnosis.drift import FEWER, LEVEL, MANY_ROWS, SHUFFLES, p_value, residuals
+from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import contrast, step_numbers
 

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 
 
 def example_names() -> list[str]:

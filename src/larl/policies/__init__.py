@@ -3,16 +3,16 @@
 For a policy of your own: `Policy`, `register`, and the draws `uniform`, `pick` and `normal` (CONTRIBUTING.md).
 """
 
-from larl._words import Bits as Bits
-from larl._words import normal as normal
-from larl._words import pick as pick
-from larl._words import uniform as uniform
-from larl.policies import _partial as _partial
-from larl.policies._contract import REGISTRY, Policy, from_dict, from_json, register, tie
-from larl.policies.adaptive_larl import AdaptiveLARL
+from larl._core.random import Bits as Bits
+from larl._core.random import normal as normal
+from larl._core.random import pick as pick
+from larl._core.random import uniform as uniform
+from larl.policies import _partial_pooling as _partial_pooling
+from larl.policies._contract import REGISTRY, Policy, bind, from_dict, from_json, register
+from larl.policies.adaptive_larl.policy import AdaptiveLARL
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
-from larl.policies.auto import Auto
+from larl.policies.auto.policy import Auto
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
@@ -25,7 +25,7 @@ from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
 from larl.policies.rexp3 import Rexp3
 from larl.policies.round_robin import RoundRobin
-from larl.policies.shared_larl import SharedLARL
+from larl.policies.shared_larl.policy import SharedLARL
 from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
 from larl.policies.sliding_window_thompson import SlidingWindowThompson
 from larl.policies.sliding_window_ucb import SlidingWindowUCB
@@ -57,8 +57,8 @@ __all__ = [
     "SlidingWindowThompson",
     "SlidingWindowUCB",
     "ThompsonSampling",
+    "bind",
     "from_dict",
     "from_json",
     "register",
-    "tie",
 ]

@@ -1,10 +1,10 @@
-"""What every policy is: a spec the user writes, a State, and functions compiled for that State.
+"""What a policy is: a spec that the user writes, a State, and functions that are compiled for that State.
 
-`act(state, bits)` chooses an arm and changes nothing; `update(state, arm, reward)` changes its own State alone. The lab
-needs no more. Live, a policy also says with which probabilities it chooses among the arms that are open (`odds`), what
-it expects of each (`outlook`), and what a step without a reward does to it (`skip`). All are written once, as plain
-functions beside their State, and `register` ties them together. Inside a kernel the call `act(state, bits)` is resolved
-by the type of `state`; in the interpreter by a look-up.
+`act(state, bits)` chooses an arm and does not change the State. `update(state, arm, reward)` changes the State only.
+Simulations need no more. Live, a policy also has the probabilities of its choice (`action_probabilities`), a
+prediction for each arm (`predict`), and an update for a step without a reward (`update_missing`). All are plain
+functions next to their State, and `register` binds them to it. A call such as `act(state, bits)` is resolved by the
+type of `state`: at compile time in a kernel, by a look-up in the interpreter.
 """
 
 import json
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-from larl._check import InvalidValue, check_fields, known_fields, mapping, required
-from larl._compile import NAMES, fields_nan, generic, implement
-from larl._words import Bits
-from larl.policies._odds import Floats, Open, evenly, surely
+from larl._core.compile import POLICY_NAMES, fields_nan, generic, implement
+from larl._core.random import Bits
+from larl._core.validation import InvalidValue, check_fields, known_fields, mapping, required
+from larl.policies._probabilities import Floats, Mask, evenly, surely
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
 @dataclass_transform(field_specifiers=(required, field), frozen_default=True)
@@ -62,7 +62,7 @@ def update(state: Any, arm: int, reward: float) -> None:
 
 
 @generic
-def skip(state: Any, arm: int) -> None:
+def update_missing(state: Any, arm: int) -> None:
     """Tell the State that a step passed without a reward; `arm` was played, or none if it is −1.
 
     Nothing, unless the policy says otherwise: the step is as if it had not been.
@@ -70,7 +70,7 @@ def skip(state: Any, arm: int) -> None:
 
 
 @generic
-def outlook(state: Any, arm: int) -> tuple[float, float]:
+def predict(state: Any, arm: int) -> tuple[float, float]:
     """What the policy expects of `arm` at the coming step, and the width it adds for what it does not know.
 
     nan where it has no opinion; a width of ∞ says that the arm is to be looked at first.
@@ -79,7 +79,7 @@ def outlook(state: Any, arm: int) -> tuple[float, float]:
 
 
 @generic
-def odds(state: Any, available: Open, out: Floats) -> None:
+def action_probabilities(state: Any, available: Mask, out: Floats) -> None:
     """Into `out`: with which probability `act` chooses each arm, were only the `available` ones there.
 
     Unless the policy says otherwise, the lowest arm of the largest mean + width, any arm where it has no opinion.
@@ -87,7 +87,7 @@ def odds(state: Any, available: Open, out: Floats) -> None:
     best, choice = -math.inf, -1
     for arm in range(out.size):
         if available[arm]:
-            mean, width = outlook(state, arm)
+            mean, width = predict(state, arm)
             bound = math.inf if width == math.inf else mean + width
             if bound > best:
                 best, choice = bound, arm
@@ -98,8 +98,8 @@ def odds(state: Any, available: Open, out: Floats) -> None:
 
 
 @generic
-def present(state: Any, context: Floats) -> None:
-    """Show the State the context of the coming step, before `act`, and again before `update` or `skip`."""
+def set_context(state: Any, context: Floats) -> None:
+    """Show the State the context of the coming step, before `act`, and again before `update` or `update_missing`."""
 
 
 @generic
@@ -109,7 +109,7 @@ def has_nan(state: Any) -> bool:
 
 
 @generic
-def reveal(state: Any, means: Any) -> None:
+def set_true_means(state: Any, means: Any) -> None:
     """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
 
 
@@ -122,14 +122,14 @@ def register(
 ) -> Callable[[type[P]], type[P]]:
     """A decorator that makes a spec known by its class name, and ties its State to its functions.
 
-    `shared`: the fields of its State that the units of a cohort can have in common. `others`: `skip`, `outlook`,
-    `odds`, `present` and `has_nan`, where what they do by default will not do.
+    `shared`: the fields of its State that the units of a cohort can share. `others`: `update_missing`, `predict`,
+    `action_probabilities`, `set_context` and `has_nan`, where the default is not right.
     """
 
     def add(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(f"there is a policy called {spec.__name__} already")
-        tie(state, act_, update_, spec.__name__, shared, **others)
+        bind(state, act_, update_, spec.__name__, shared, **others)
         REGISTRY[spec.__name__] = spec
         return spec
 
@@ -138,19 +138,19 @@ def register(
 
 def has_law(state: Any) -> bool:
     """Whether the policy of a State says with which probabilities it chooses."""
-    return any(type(state) in function.__dict__["table"] for function in (odds, outlook))
+    return any(type(state) in function.__dict__["table"] for function in (action_probabilities, predict))
 
 
 LIVE: dict[str, Callable[..., Any]] = {
-    "skip": skip,
-    "outlook": outlook,
-    "odds": odds,
-    "present": present,
+    "update_missing": update_missing,
+    "predict": predict,
+    "action_probabilities": action_probabilities,
+    "set_context": set_context,
     "has_nan": has_nan,
 }
 
 
-def tie(
+def bind(
     state: type,
     act_: Callable[[Any, Bits], int],
     update_: Callable[[Any, int, float], None],
@@ -165,7 +165,7 @@ def tie(
     implement(update, state, update_)
     for other, function in others.items():
         implement(LIVE[other], state, function)
-    NAMES.setdefault(state, name or state.__name__)
+    POLICY_NAMES.setdefault(state, name or state.__name__)
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:

@@ -7,9 +7,9 @@ nothing is known is (0, 0). A width costs |A|(2s+1)²/2, an update d(2s+1) + d²
 
 import numpy as np
 
-from larl._compile import inline, kernel
-from larl.policies._quads import Floats, aligned, four, put
-from larl.policies._tiles import Pairs
+from larl._core.compile import inline, kernel
+from larl.policies._linalg.packed_ridge import Pairs
+from larl.policies._linalg.simd4 import Floats, aligned, four, put
 
 
 @kernel

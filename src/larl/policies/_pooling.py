@@ -11,8 +11,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from larl._check import InvalidValue
-from larl._compile import INLINE, NAMES
+from larl._core.compile import INLINE, POLICY_NAMES
+from larl._core.validation import InvalidValue
 from larl.policies._contract import SHARED, Policy
 
 POOLINGS = ("none", "full", "partial")
@@ -25,20 +25,20 @@ def pooled(policy: Policy, state: Any, pooling: str) -> Any:
         return state
     able: Collection[type] = PARTIAL if pooling == "partial" else SHARED
     if not {type(state), type(getattr(state, "inner", state))} <= set(able):
-        names = ", ".join(sorted({NAMES[kind] for kind in able}))
+        names = ", ".join(sorted({POLICY_NAMES[kind] for kind in able}))
         accepted = f"a policy whose units can share what they learn: {names} (LARL where radius = 'alpha')"
         raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")
     return PARTIAL[type(state)](state) if pooling == "partial" else state
 
 
-def crowd(state: Any, units: int) -> Any:
+def stacked(state: Any, units: int) -> Any:
     """So many units in the State of one; what they share is that State's own."""
     return _mapped(state, lambda field: np.repeat(field[None], units, axis=0))
 
 
-def unit_of(crowd: Any, unit: int) -> Any:
+def unit_view(stacked: Any, unit: int) -> Any:
     """The State of one unit of a crowd: a view."""
-    return _mapped(crowd, lambda field: field[unit])
+    return _mapped(stacked, lambda field: field[unit])
 
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
@@ -55,17 +55,17 @@ def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
     return type(state)(*(changed(*each) for each in zip(state._fields, state, strict=True)))
 
 
-def personal(crowd: Any) -> list[Any]:
+def personal(stacked: Any) -> list[Any]:
     """The personal arrays of a crowd."""
     found: list[Any] = []
-    _mapped(crowd, found.append)
+    _mapped(stacked, found.append)
     return found
 
 
-def common(crowd: Any) -> list[Any]:
+def common(stacked: Any) -> list[Any]:
     """The arrays that all units share."""
-    mine = {id(array) for array in personal(crowd)}
-    return [array for array in _arrays(crowd) if id(array) not in mine]
+    mine = {id(array) for array in personal(stacked)}
+    return [array for array in _arrays(stacked) if id(array) not in mine]
 
 
 def _arrays(state: Any) -> list[Any]:
@@ -73,16 +73,16 @@ def _arrays(state: Any) -> list[Any]:
     return [array for part in parts for array in part]
 
 
-@overload(unit_of, jit_options=cast(Any, INLINE), strict=False)
-def _unit_of(crowd: Any, unit: int) -> Callable[..., Any]:
+@overload(unit_view, jit_options=cast(Any, INLINE), strict=False)
+def _unit_of(stacked: Any, unit: int) -> Callable[..., Any]:
     def source(name: str, kind: Any) -> str:
-        if name in SHARED.get(crowd.instance_class, ()):
+        if name in SHARED.get(stacked.instance_class, ()):
             return f"crowd.{name}"
         if isinstance(kind, types.Array):
             return f"crowd.{name}[np.uintp(unit)]"
         return f"unit_of(crowd.{name}, unit)" if isinstance(kind, types.BaseNamedTuple) else f"crowd.{name}"
 
-    arguments = ", ".join(source(name, kind) for name, kind in zip(crowd.fields, crowd.types, strict=True))
-    scope: dict[str, Any] = {"Class": crowd.instance_class, "unit_of": unit_of, "np": np}
+    arguments = ", ".join(source(name, kind) for name, kind in zip(stacked.fields, stacked.types, strict=True))
+    scope: dict[str, Any] = {"Class": stacked.instance_class, "unit_of": unit_view, "np": np}
     exec(f"def implementation(crowd, unit):\n    return Class({arguments})", scope)
     return cast(Callable[..., Any], scope["implementation"])

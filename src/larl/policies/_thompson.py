@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import inline, inner
-from larl._words import Bits, normal
-from larl.policies._odds import Open, largest_draw
+from larl._core.compile import inline, inner
+from larl._core.random import Bits, normal
+from larl.policies._probabilities import Mask, largest_draw
 
 Floats = NDArray[np.float64]
 
@@ -32,8 +32,8 @@ def best_sample(bits: Bits, plays: Floats, total: Floats, sigma: float, prior_sd
 
 
 @inner
-def sample_odds(
-    plays: Floats, total: Floats, sigma: float, prior_sd: float, share: float, available: Open, out: Floats
+def sample_action_probabilities(
+    plays: Floats, total: Floats, sigma: float, prior_sd: float, share: float, available: Mask, out: Floats
 ) -> None:
     """Add `share` of the probability that `best_sample` chooses each of the open arms."""
     mean, sd, chances = np.empty(plays.size), np.empty(plays.size), np.empty(plays.size)

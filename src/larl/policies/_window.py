@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._compile import inline
+from larl._core.compile import inline
 
 
 class Window(NamedTuple):

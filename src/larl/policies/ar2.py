@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, optional, required, whole
-from larl._compile import inline
-from larl._words import Bits
+from larl._core.compile import inline
+from larl._core.random import Bits
+from larl._core.validation import checked, integer, number, optional, required
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, first_best, surely
+from larl.policies._probabilities import Floats, Mask, first_best, surely
 
 
 class AR2State(NamedTuple):
@@ -84,7 +84,7 @@ def restart(state: AR2State) -> None:
         state.superior[0], state.last[0], state.time[0] = 0, 0, 0
 
 
-def skip(state: AR2State, arm: int) -> None:
+def update_missing(state: AR2State, arm: int) -> None:
     """Estimates fade as ever; who leads and who waits stays."""
     for other in range(state.estimate.size):
         state.estimate[other] *= state.alpha
@@ -92,12 +92,12 @@ def skip(state: AR2State, arm: int) -> None:
     restart(state)
 
 
-def outlook(state: AR2State, arm: int) -> tuple[float, float]:
+def predict(state: AR2State, arm: int) -> tuple[float, float]:
     age = max(state.time[0] - state.seen[arm], 1)
     return state.estimate[arm], state.sigma * spread(state.alpha, age)
 
 
-def odds(state: AR2State, available: Open, out: Floats) -> None:
+def action_probabilities(state: AR2State, available: Mask, out: Floats) -> None:
     """Where the arm whose turn it is cannot be played, the best-looking of those that can."""
     choice = turn(state)
     if available[choice]:
@@ -106,7 +106,9 @@ def odds(state: AR2State, available: Open, out: Floats) -> None:
         first_best(state.estimate, available, out)
 
 
-@register(AR2State, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    AR2State, act, update, update_missing=update_missing, predict=predict, action_probabilities=action_probabilities
+)
 @dataclass(frozen=True)
 class AR2(Policy):
     """Play the leader, and every other step an arm that may have overtaken it; forget everything every `epoch` steps.
@@ -118,14 +120,22 @@ class AR2(Policy):
 
     alpha: float = required(number(above=0.0, below=1.0))
     sigma: float = required(number(above=0.0))
-    epoch: int | None = checked(optional(whole(2)), None)
+    epoch: int | None = checked(optional(integer(2)), None)
     threshold: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> AR2State:
         default = max(math.ceil(arms / max(self.alpha * self.sigma, 1e-5) ** 3), 2 * arms)
-        epoch = default if self.epoch is None else whole(2 * arms)("AR2", "epoch", self.epoch)
+        epoch = default if self.epoch is None else integer(2 * arms)("AR2", "epoch", self.epoch)
         zero = np.zeros(1, dtype=np.int64)
         return AR2State(
-            np.zeros(arms), np.zeros(arms, dtype=np.int64), np.full(arms, -1, dtype=np.int64), zero, zero.copy(),
-            zero.copy(), self.alpha, self.sigma, epoch, self.threshold,
-        )  # fmt: skip
+            np.zeros(arms),
+            np.zeros(arms, dtype=np.int64),
+            np.full(arms, -1, dtype=np.int64),
+            zero,
+            zero.copy(),
+            zero.copy(),
+            self.alpha,
+            self.sigma,
+            epoch,
+            self.threshold,
+        )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import LARGEST, InvalidValue, checked, number, one_of, optional, required, whole
-from larl._compile import inline
-from larl._words import Bits, pick
+from larl._core.compile import inline
+from larl._core.random import Bits, pick
+from larl._core.validation import LARGEST, InvalidValue, checked, integer, number, one_of, optional, required
 from larl.policies._contract import Policy, register
-from larl.policies._ridge import Ridge, dense_learn, dense_score, ridge_init
+from larl.policies._linalg.ridge import Ridge, dense_learn, dense_score, ridge_init
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
 class ARUCBState(NamedTuple):
@@ -66,7 +66,7 @@ def remember(state: ARUCBState, reward: float) -> None:
     state.time[0] += 1
 
 
-def skip(state: ARUCBState, arm: int) -> None:
+def update_missing(state: ARUCBState, arm: int) -> None:
     """In place of the reward, the context gets what was expected of the arm, or of all if none was played.
 
     It is bounded as rewards are: the forecasts of an unstable fit grow at every missing reward.
@@ -78,14 +78,14 @@ def skip(state: ARUCBState, arm: int) -> None:
     remember(state, min(max(forecast, -LARGEST), LARGEST))
 
 
-def outlook(state: ARUCBState, arm: int) -> tuple[float, float]:
+def predict(state: ARUCBState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.context.size - 1:
         return math.nan, math.nan
     mean, width = dense_score(state.ridge, arm, state.context)
     return mean, confidence(state, arm) * width
 
 
-@register(ARUCBState, act, update, skip=skip, outlook=outlook)
+@register(ARUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class ARUCB(Policy):
     """Ridge regression of each arm's reward on a constant and the last `order` rewards, played optimistically.
@@ -95,7 +95,7 @@ class ARUCB(Policy):
     intercepts, σ = `sigma` of the noise, and δ = `delta`, by default 1/(2T) for a horizon T.
     """
 
-    order: int = required(whole(0))
+    order: int = required(integer(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, whole
-from larl._compile import inline
-from larl._words import Bits, word, word_to_uniform
+from larl._core.compile import inline
+from larl._core.random import Bits, bits_to_uniform, random_bits
+from larl._core.validation import checked, integer, number
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, surely
-from larl.policies._thompson import best_sample, posterior, sample_odds
+from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 
 class ChangePointState(NamedTuple):
@@ -28,7 +28,7 @@ class ChangePointState(NamedTuple):
 
 
 def act(state: ChangePointState, bits: Bits) -> int:
-    left, chosen = word_to_uniform(word(bits[0], -1)), state.used[0] - 1
+    left, chosen = bits_to_uniform(random_bits(bits[0], -1)), state.used[0] - 1
     for i in range(state.used[0]):
         left -= state.weight[i]
         if left < 0.0:
@@ -76,12 +76,12 @@ def renew(state: ChangePointState, mass: float) -> None:
         total[place, other] = 0.0
 
 
-def skip(state: ChangePointState, arm: int) -> None:
+def update_missing(state: ChangePointState, arm: int) -> None:
     """No reward tells the hypotheses apart; that all means changed just now is as likely as ever."""
     renew(state, 1.0)
 
 
-def outlook(state: ChangePointState, arm: int) -> tuple[float, float]:
+def predict(state: ChangePointState, arm: int) -> tuple[float, float]:
     mean, square = 0.0, 0.0
     for i in range(state.used[0]):
         own, sd = posterior(state.plays[i, arm], state.total[i, arm], state.sigma, state.prior_sd)
@@ -90,15 +90,22 @@ def outlook(state: ChangePointState, arm: int) -> tuple[float, float]:
     return mean, math.sqrt(max(square - mean * mean, 0.0))
 
 
-def odds(state: ChangePointState, available: Open, out: Floats) -> None:
+def action_probabilities(state: ChangePointState, available: Mask, out: Floats) -> None:
     surely(-1, out)
     for i in range(state.used[0]):
-        sample_odds(
+        sample_action_probabilities(
             state.plays[i], state.total[i], state.sigma, state.prior_sd, state.weight[i], available, out
-        )  # fmt: skip
+        )
 
 
-@register(ChangePointState, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    ChangePointState,
+    act,
+    update,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class ChangePointThompson(Policy):
     """Each step all means are redrawn with probability `hazard`; `memory` hypotheses of the last change are kept."""
@@ -106,7 +113,7 @@ class ChangePointThompson(Policy):
     hazard: float = checked(number(above=0.0, below=1.0), 0.05)
     sigma: float = checked(number(above=0.0), 1.0)
     prior_sd: float = checked(number(above=0.0), 1.0)
-    memory: int = checked(whole(2), 50)
+    memory: int = checked(integer(2), 50)
 
     def init(self, arms: int, **_: Any) -> ChangePointState:
         weight, used = np.zeros(self.memory), np.ones(1, dtype=np.int64)

@@ -5,12 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from larl._check import checked, number, required
+from larl._core.validation import checked, number, required
 from larl.policies._contract import Policy, register
-from larl.policies.thompson_sampling import ThompsonState, act, odds, outlook, skip, update
+from larl.policies.thompson_sampling import ThompsonState, act, action_probabilities, predict, update, update_missing
 
 
-@register(ThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    ThompsonState,
+    act,
+    update,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class DiscountedThompson(Policy):
     """Thompson sampling whose counts and sums fade by `discount` every step: an unplayed arm returns to its prior."""

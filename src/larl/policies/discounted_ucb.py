@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import boolean, checked, number, required
-from larl._words import Bits
+from larl._core.random import Bits
+from larl._core.validation import boolean, checked, number, required
 from larl.policies._contract import Policy, register
-from larl.policies._fading import fade
-from larl.policies._standard import standard_init
+from larl.policies._discounting import fade
+from larl.policies._standardise import standard_init
 
 
 class DiscountedUCBState(NamedTuple):
@@ -41,11 +41,11 @@ def update(state: DiscountedUCBState, arm: int, reward: float) -> None:
     fade(state.plays, state.total, state.discount, arm, reward)
 
 
-def skip(state: DiscountedUCBState, arm: int) -> None:
+def update_missing(state: DiscountedUCBState, arm: int) -> None:
     fade(state.plays, state.total, state.discount, -1, 0.0)
 
 
-def outlook(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
+def predict(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
     if state.plays[arm] == 0.0:
         return math.nan, math.inf
     plays = 0.0
@@ -55,7 +55,7 @@ def outlook(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
     return state.total[arm] / state.plays[arm], bonus
 
 
-@register(DiscountedUCBState, act, update, skip=skip, outlook=outlook)
+@register(DiscountedUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
     """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`.

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._compile import assign, implement
-from larl._words import Bits
-from larl.policies._contract import Policy, register, reveal
+from larl._core.compile import assign, implement
+from larl._core.random import Bits
+from larl.policies._contract import Policy, register, set_true_means
 from larl.policies._oracle import Floats
 
 
@@ -27,14 +27,14 @@ def see(state: DynamicState, means: Floats) -> None:
     assign(state.means, means)
 
 
-def outlook(state: DynamicState, arm: int) -> tuple[float, float]:
+def predict(state: DynamicState, arm: int) -> tuple[float, float]:
     return state.means[arm], 0.0
 
 
-implement(reveal, DynamicState, see)
+implement(set_true_means, DynamicState, see)
 
 
-@register(DynamicState, act, update, outlook=outlook)
+@register(DynamicState, act, update, predict=predict)
 @dataclass(frozen=True)
 class DynamicOracle(Policy):
     """The best arm of every step: it sees z_t. Regret is measured against it, so its own is zero."""

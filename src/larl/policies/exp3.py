@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import Vector, checked, interval, number
-from larl._compile import inline
-from larl._words import Bits, uniform
+from larl._core.compile import inline
+from larl._core.random import Bits, uniform
+from larl._core.validation import Vector, checked, interval, number
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open
+from larl.policies._probabilities import Floats, Mask
 
 
 class Exp3State(NamedTuple):
@@ -58,11 +58,11 @@ def pass_time(state: Exp3State) -> None:
         state.time[0] = 0
 
 
-def skip(state: Exp3State, arm: int) -> None:
+def update_missing(state: Exp3State, arm: int) -> None:
     pass_time(state)
 
 
-def odds(state: Exp3State, available: Open, out: Floats) -> None:
+def action_probabilities(state: Exp3State, available: Mask, out: Floats) -> None:
     total = 0.0
     for arm in range(out.size):
         out[arm] = probability(state, arm) if available[arm] else 0.0
@@ -71,7 +71,7 @@ def odds(state: Exp3State, available: Open, out: Floats) -> None:
         out[arm] /= total
 
 
-@register(Exp3State, act, update, skip=skip, odds=odds)
+@register(Exp3State, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class Exp3(Policy):
     """Exponential weights with exploration share `gamma`; rewards are mapped from `reward_range` to [0, 1], clipped."""

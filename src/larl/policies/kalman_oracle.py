@@ -5,15 +5,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._check import checked, one_of
-from larl._compile import assign
-from larl._words import Bits
-from larl.filter import Belief, advance, belief, best_arm, dot, expected, observe, place, steady_state, steady_step
-from larl.policies._contract import Policy, register, tie
+from larl._core.compile import assign
+from larl._core.random import Bits
+from larl._core.validation import checked, one_of
+from larl.policies._contract import Policy, bind, register
 from larl.policies._oracle import Floats, the_world
+from larl.statespace.kalman import (
+    Belief,
+    advance,
+    belief,
+    best_arm,
+    dot,
+    expected,
+    observe,
+    place,
+    steady_state,
+    steady_step,
+)
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
 class ExactState(NamedTuple):
@@ -29,11 +40,11 @@ def exact_update(state: ExactState, arm: int, reward: float) -> None:
     observe(state.belief, arm, reward)
 
 
-def exact_skip(state: ExactState, arm: int) -> None:
+def exact_update_missing(state: ExactState, arm: int) -> None:
     advance(state.belief)
 
 
-def exact_outlook(state: ExactState, arm: int) -> tuple[float, float]:
+def exact_predict(state: ExactState, arm: int) -> tuple[float, float]:
     belief = state.belief
     return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), 0.0
 
@@ -59,20 +70,27 @@ def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
     assign(state.z, state.next)
 
 
-def steady_skip(state: SteadyFilterState, arm: int) -> None:
+def steady_update_missing(state: SteadyFilterState, arm: int) -> None:
     """What was to be measured is taken to be what was predicted."""
     steady_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
     assign(state.z, state.next)
 
 
-def steady_outlook(state: SteadyFilterState, arm: int) -> tuple[float, float]:
+def steady_predict(state: SteadyFilterState, arm: int) -> tuple[float, float]:
     return expected(state.mu, state.beta, state.z, 0, arm), 0.0
 
 
-tie(SteadyFilterState, steady_act, steady_update, "KalmanOracle", skip=steady_skip, outlook=steady_outlook)
+bind(
+    SteadyFilterState,
+    steady_act,
+    steady_update,
+    "KalmanOracle",
+    update_missing=steady_update_missing,
+    predict=steady_predict,
+)
 
 
-@register(ExactState, exact_act, exact_update, skip=exact_skip, outlook=exact_outlook)
+@register(ExactState, exact_act, exact_update, update_missing=exact_update_missing, predict=exact_predict)
 @dataclass(frozen=True)
 class KalmanOracle(Policy):
     """The arm with the best mean at the Kalman prediction of z_t, with the world's true parameters.

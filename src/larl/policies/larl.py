@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, boolean, checked, number, one_of, required, whole
-from larl._compile import inline
-from larl._words import Bits, pick
-from larl.policies import _theory_radius
+from larl._core.compile import inline
+from larl._core.random import Bits, pick
+from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of, required
+from larl.policies import _confidence_radius as _theory_radius
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing, write
-from larl.policies._odds import Floats
-from larl.policies._standard import standard_init
-from larl.policies._tiles import Pairs, Tiles, learn, score, scores, tiles_init
+from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, scores, tiles_init
+from larl.policies._probabilities import Floats
+from larl.policies._standardise import standard_init
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
 class LARLState(NamedTuple):
@@ -57,24 +57,24 @@ def update(state: LARLState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-def skip(state: LARLState, arm: int) -> None:
+def update_missing(state: LARLState, arm: int) -> None:
     """A lag of which nothing is known: neither its reward nor its indicator is in the context."""
     push_missing(state.lags, state.s, state.arms)
     state.time[0] += 1
 
 
-def outlook(state: LARLState, arm: int) -> tuple[float, float]:
+def predict(state: LARLState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.s:
         return math.nan, math.nan
     mean, width = score(state.ridge, arm, state.lags, state.lags.place.size)
     return mean, state.alpha * width
 
 
-def present(state: LARLState, context: Floats) -> None:
+def set_context(state: LARLState, context: Floats) -> None:
     write(state.lags, state.s, context)
 
 
-@register(LARLState, act, update, ("ridge",), skip=skip, outlook=outlook, present=present)
+@register(LARLState, act, update, ("ridge",), update_missing=update_missing, predict=predict, set_context=set_context)
 @dataclass(frozen=True)
 class LARL(Policy):
     """LARL with s past steps in its context; the first s steps are random. s = 0 is UCB.
@@ -87,12 +87,12 @@ class LARL(Policy):
     the rewards' running median off and divides by their running spread, so that neither offset nor unit matters.
     """
 
-    s: int = required(whole(0))
+    s: int = required(integer(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
     radius: str = checked(one_of("alpha", "theory"), "alpha")
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
-    context: int = checked(whole(0), 0)
+    context: int = checked(integer(0), 0)
     standardise: bool = checked(boolean(), False)
 
     def __post_init__(self) -> None:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import InvalidValue, checked, number, one_of, required, whole
-from larl._compile import inline, inner
-from larl._words import Bits, pick
+from larl._core.compile import inline, inner
+from larl._core.random import Bits, pick
+from larl._core.validation import InvalidValue, checked, integer, number, one_of, required
 from larl.policies._contract import Policy, register
 from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
-from larl.policies._quads import Floats
-from larl.policies._tiles import Pairs, Tiles, learn, score, tiles_clear, tiles_init
+from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, tiles_clear, tiles_init
+from larl.policies._linalg.simd4 import Floats
 from larl.policies.larl import best_arm
 
 
@@ -106,12 +106,12 @@ def advance(state: LARLBICState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-def skip(state: LARLBICState, arm: int) -> None:
+def update_missing(state: LARLBICState, arm: int) -> None:
     """As LARL; while it explores, the step is no row of the fits that s is chosen by."""
     advance(state, -1, 0.0)
 
 
-def outlook(state: LARLBICState, arm: int) -> tuple[float, float]:
+def predict(state: LARLBICState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.past_arms.size:
         turn = state.alternate and arm == state.time[0] % state.arms
         return math.nan, math.inf if turn else math.nan
@@ -119,7 +119,7 @@ def outlook(state: LARLBICState, arm: int) -> tuple[float, float]:
     return mean, state.alpha * width
 
 
-@register(LARLBICState, act, update, skip=skip, outlook=outlook)
+@register(LARLBICState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class LARLBIC(Policy):
     """Explore for `explore` steps (the paper: ⌊T/5⌋), choose s in 1 … s_max by BIC, then play LARL(s).
@@ -128,8 +128,8 @@ class LARLBIC(Policy):
     does not print: it counts the parameters of one arm.
     """
 
-    explore: int = required(whole(3))
-    s_max: int = checked(whole(1), 15)
+    explore: int = required(integer(3))
+    s_max: int = checked(integer(1), 15)
     explore_with: str = checked(one_of("random", "alternate"), "random")
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from larl._check import InvalidValue
-from larl._compile import inner
-from larl._words import Bits, normal
-from larl.filter import Belief, advance, belief, best_arm, condition, expected, observe, place
+from larl._core.compile import inner
+from larl._core.random import Bits, normal
+from larl._core.validation import InvalidValue
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, first_best, largest_line
 from larl.policies._oracle import the_world
-from larl.world import LatentAR
+from larl.policies._probabilities import Floats, Mask, first_best, largest_line
+from larl.statespace.kalman import Belief, advance, belief, best_arm, condition, expected, observe, place
+from larl.worlds.latent_ar import LatentAR
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
 class PredictiveState(NamedTuple):
@@ -50,17 +50,17 @@ def update(state: PredictiveState, arm: int, reward: float) -> None:
     observe(state.belief, arm, reward)
 
 
-def skip(state: PredictiveState, arm: int) -> None:
+def update_missing(state: PredictiveState, arm: int) -> None:
     advance(state.belief)
 
 
-def outlook(state: PredictiveState, arm: int) -> tuple[float, float]:
+def predict(state: PredictiveState, arm: int) -> tuple[float, float]:
     belief = state.belief
     sd = abs(belief.beta[arm, 0]) * math.sqrt(sampling_variance(state))
     return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), sd
 
 
-def odds(state: PredictiveState, available: Open, out: Floats) -> None:
+def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -> None:
     belief = state.belief
     variance, score = sampling_variance(state), np.empty(out.size)
     if variance > 0.0:
@@ -89,13 +89,20 @@ def future_information(world: LatentAR, signal: float) -> Floats:
     return np.ascontiguousarray((vectors * np.sqrt(np.maximum(size, 0.0))).T)
 
 
-@register(PredictiveState, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    PredictiveState,
+    act,
+    update,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class PredictiveSampling(Policy):
     """Predictive sampling with the world's true parameters.
 
     Thompson sampling explores for knowledge that drift will soon spoil. Predictive sampling draws z_t not from its
-    posterior but from what of it the future rewards (of all arms, after t) would reveal: N(m, P − P|future).
+    posterior but from what of it the future rewards (of all arms, after t) would set_true_means: N(m, P − P|future).
     """
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from larl._words import Bits, pick
+from larl._core.random import Bits, pick
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, evenly
+from larl.policies._probabilities import Floats, Mask, evenly
 
 
 class RandomState(NamedTuple):
@@ -20,11 +20,11 @@ def update(state: RandomState, arm: int, reward: float) -> None:
     pass
 
 
-def odds(state: RandomState, available: Open, out: Floats) -> None:
+def action_probabilities(state: RandomState, available: Mask, out: Floats) -> None:
     evenly(available, out)
 
 
-@register(RandomState, act, update, odds=odds)
+@register(RandomState, act, update, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class Random(Policy):
     """Every arm with the same probability, whatever happened before."""

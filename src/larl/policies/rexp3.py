@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from larl._check import InvalidValue, Vector, checked, interval, number, optional, required, whole
+from larl._core.validation import InvalidValue, Vector, checked, integer, interval, number, optional, required
 from larl.policies._contract import Policy, register
-from larl.policies.exp3 import Exp3State, act, odds, skip, update
+from larl.policies.exp3 import Exp3State, act, action_probabilities, update, update_missing
 
 if TYPE_CHECKING:
-    from larl.world import World
+    from larl.worlds.base import World
 
 
-@register(Exp3State, act, update, skip=skip, odds=odds)
+@register(Exp3State, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class Rexp3(Policy):
     """Exp3 restarted every Δ = ⌈(K log K)^⅓ (T/V)^⅔⌉ ≤ T steps, γ = min(1, √(K log K / ((e−1)Δ))), V = `variation`.
@@ -25,7 +25,7 @@ class Rexp3(Policy):
 
     variation: float = required(number(above=0.0))
     reward_range: Vector = checked(interval(), (0.0, 1.0))
-    horizon: int | None = checked(optional(whole(1)), None)
+    horizon: int | None = checked(optional(integer(1)), None)
 
     def batch(self, arms: int, horizon: int) -> int:
         """Δ, at most the horizon."""

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._words import Bits
+from larl._core.random import Bits
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, surely
+from larl.policies._probabilities import Floats, Mask, surely
 
 
 class RoundRobinState(NamedTuple):
@@ -24,18 +24,18 @@ def update(state: RoundRobinState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-def skip(state: RoundRobinState, arm: int) -> None:
+def update_missing(state: RoundRobinState, arm: int) -> None:
     state.time[0] += 1
 
 
-def odds(state: RoundRobinState, available: Open, out: Floats) -> None:
+def action_probabilities(state: RoundRobinState, available: Mask, out: Floats) -> None:
     turn = state.time[0] % state.arms
     while not available[turn]:
         turn = (turn + 1) % state.arms
     surely(turn, out)
 
 
-@register(RoundRobinState, act, update, skip=skip, odds=odds)
+@register(RoundRobinState, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class RoundRobin(Policy):
     """Arm t mod |A| at step t; the next that is open where it is not."""

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number, required, whole
-from larl._compile import assign, inline, inner
-from larl._words import Bits, pick
+from larl._core.compile import assign, inline, inner
+from larl._core.random import Bits, pick
+from larl._core.validation import checked, integer, number, required
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing
-from larl.policies._quads import Floats
-from larl.policies._tiles import (
+from larl.policies._linalg.packed_ridge import (
     Pairs,
     Tiles,
     absorb,
@@ -24,6 +23,7 @@ from larl.policies._tiles import (
     tiles_clear,
     tiles_init,
 )
+from larl.policies._linalg.simd4 import Floats
 from larl.policies.larl import best_arm
 
 SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
@@ -101,12 +101,12 @@ def advance(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
     state.time[0] += 1
 
 
-def skip(state: SlidingWindowLinUCBState, arm: int) -> None:
+def update_missing(state: SlidingWindowLinUCBState, arm: int) -> None:
     """As LARL; the window moves on by a row that is not there."""
     advance(state, -1, 0.0)
 
 
-def outlook(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
+def predict(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
     s = state.lags.place.size - 1
     if state.time[0] < s:
         return math.nan, math.nan
@@ -114,13 +114,13 @@ def outlook(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
     return mean, state.alpha * width
 
 
-@register(SlidingWindowLinUCBState, act, update, skip=skip, outlook=outlook)
+@register(SlidingWindowLinUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowLinUCB(Policy):
     """LARL(s) fitted on the last `window` rows only."""
 
-    s: int = required(whole(0))
-    window: int = required(whole(1))
+    s: int = required(integer(0))
+    window: int = required(integer(1))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
 

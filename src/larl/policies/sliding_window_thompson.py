@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from larl._check import checked, number, required, whole
-from larl._words import Bits
+from larl._core.random import Bits
+from larl._core.validation import checked, integer, number, required
 from larl.policies._contract import Policy, register
-from larl.policies._odds import Floats, Open, surely
-from larl.policies._thompson import best_sample, posterior, sample_odds
+from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 from larl.policies._window import Window, slide, window_init
 
 
@@ -25,25 +25,34 @@ def update(state: WindowThompsonState, arm: int, reward: float) -> None:
     slide(state.window, arm, reward)
 
 
-def skip(state: WindowThompsonState, arm: int) -> None:
+def update_missing(state: WindowThompsonState, arm: int) -> None:
     slide(state.window, -1, 0.0)
 
 
-def outlook(state: WindowThompsonState, arm: int) -> tuple[float, float]:
+def predict(state: WindowThompsonState, arm: int) -> tuple[float, float]:
     return posterior(state.window.plays[arm], state.window.total[arm], state.sigma, state.prior_sd)
 
 
-def odds(state: WindowThompsonState, available: Open, out: Floats) -> None:
+def action_probabilities(state: WindowThompsonState, available: Mask, out: Floats) -> None:
     surely(-1, out)
-    sample_odds(state.window.plays, state.window.total, state.sigma, state.prior_sd, 1.0, available, out)
+    sample_action_probabilities(
+        state.window.plays, state.window.total, state.sigma, state.prior_sd, 1.0, available, out
+    )
 
 
-@register(WindowThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    WindowThompsonState,
+    act,
+    update,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class SlidingWindowThompson(Policy):
     """Thompson sampling on the plays of the last `window` steps."""
 
-    window: int = required(whole(1))
+    window: int = required(integer(1))
     sigma: float = checked(number(above=0.0), 1.0)
     prior_sd: float = checked(number(above=0.0), 1.0)
 

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from larl._check import boolean, checked, number, required, whole
-from larl._words import Bits
+from larl._core.random import Bits
+from larl._core.validation import boolean, checked, integer, number, required
 from larl.policies._contract import Policy, register
-from larl.policies._standard import standard_init
+from larl.policies._standardise import standard_init
 from larl.policies._window import Window, slide, window_init
 
 
@@ -34,11 +34,11 @@ def update(state: SlidingWindowUCBState, arm: int, reward: float) -> None:
     slide(state.window, arm, reward)
 
 
-def skip(state: SlidingWindowUCBState, arm: int) -> None:
+def update_missing(state: SlidingWindowUCBState, arm: int) -> None:
     slide(state.window, -1, 0.0)
 
 
-def outlook(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
+def predict(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
     window = state.window
     if window.plays[arm] == 0.0:
         return math.nan, math.inf
@@ -46,7 +46,7 @@ def outlook(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
     return window.total[arm] / window.plays[arm], state.scale * math.sqrt(state.xi * horizon / window.plays[arm])
 
 
-@register(SlidingWindowUCBState, act, update, skip=skip, outlook=outlook)
+@register(SlidingWindowUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowUCB(Policy):
     """Mean over the last `window` steps + B√(ξ log(min(t, window))/N), B = `scale` of the rewards, ξ = `xi`.
@@ -55,7 +55,7 @@ class SlidingWindowUCB(Policy):
     `scale` is then in units of their running scale.
     """
 
-    window: int = required(whole(1))
+    window: int = required(integer(1))
     scale: float = checked(number(above=0.0), 1.0)
     xi: float = checked(number(0.0), 0.6)
     standardise: bool = checked(boolean(), False)

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import checked, number
-from larl._words import Bits
+from larl._core.random import Bits
+from larl._core.validation import checked, number
 from larl.policies._contract import Policy, register
-from larl.policies._fading import fade
-from larl.policies._odds import Floats, Open, surely
-from larl.policies._thompson import best_sample, posterior, sample_odds
+from larl.policies._discounting import fade
+from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 
 class ThompsonState(NamedTuple):
@@ -30,20 +30,27 @@ def update(state: ThompsonState, arm: int, reward: float) -> None:
     fade(state.plays, state.total, state.discount, arm, reward)
 
 
-def skip(state: ThompsonState, arm: int) -> None:
+def update_missing(state: ThompsonState, arm: int) -> None:
     fade(state.plays, state.total, state.discount, -1, 0.0)
 
 
-def outlook(state: ThompsonState, arm: int) -> tuple[float, float]:
+def predict(state: ThompsonState, arm: int) -> tuple[float, float]:
     return posterior(state.plays[arm], state.total[arm], state.sigma, state.prior_sd)
 
 
-def odds(state: ThompsonState, available: Open, out: Floats) -> None:
+def action_probabilities(state: ThompsonState, available: Mask, out: Floats) -> None:
     surely(-1, out)
-    sample_odds(state.plays, state.total, state.sigma, state.prior_sd, 1.0, available, out)
+    sample_action_probabilities(state.plays, state.total, state.sigma, state.prior_sd, 1.0, available, out)
 
 
-@register(ThompsonState, act, update, skip=skip, outlook=outlook, odds=odds)
+@register(
+    ThompsonState,
+    act,
+    update,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
     """Means a priori N(0, prior_sd²), rewards N(mean, sigma²); the arm whose sampled mean is largest."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._check import boolean, checked, number
-from larl._words import Bits
+from larl._core.random import Bits
+from larl._core.validation import boolean, checked, number
 from larl.policies._contract import Policy, register
-from larl.policies._standard import standard_init
+from larl.policies._standardise import standard_init
 
 
 class UCBState(NamedTuple):
@@ -33,11 +33,11 @@ def update(state: UCBState, arm: int, reward: float) -> None:
     state.total[arm] += reward
 
 
-def outlook(state: UCBState, arm: int) -> tuple[float, float]:
+def predict(state: UCBState, arm: int) -> tuple[float, float]:
     return state.total[arm] / state.weight[arm], state.alpha / math.sqrt(state.weight[arm])
 
 
-@register(UCBState, act, update, ("weight", "total"), outlook=outlook)
+@register(UCBState, act, update, ("weight", "total"), predict=predict)
 @dataclass(frozen=True)
 class UCB(Policy):
     """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`.

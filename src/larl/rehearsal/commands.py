@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from larl.client import Refused
+    from larl.client import RequestRefused
     from larl.rehearsal.report import Report
 
 
@@ -36,8 +36,8 @@ def rehearse(
 
     Rewards get lost, come late, twice or corrected, answers get lost, hosts send nonsense: as in real life.
     """
-    from larl._files import output_folder
-    from larl.client import Client, Refused
+    from larl._core.files import output_folder
+    from larl.client import Client, RequestRefused
     from larl.rehearsal.plan import read_plan
     from larl.rehearsal.run import rehearse
 
@@ -45,7 +45,7 @@ def rehearse(
     with Client(url, token) as client, output_folder(out):
         try:
             report = rehearse(wanted, client, guarded=token is not None, progress=True)
-        except Refused as error:
+        except RequestRefused as error:
             print(f"error: {url}: {_reason(error)}", file=sys.stderr)
             raise typer.Exit(2) from error
     written = report.write(out)
@@ -56,7 +56,7 @@ def rehearse(
         raise typer.Exit(3)
 
 
-def _reason(error: "Refused") -> str:
+def _reason(error: "RequestRefused") -> str:
     """Why a service refuses a rehearsal, and what to do."""
     if error.status == 401:
         none = error.detail.startswith("a token is required")

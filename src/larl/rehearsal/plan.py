@@ -6,23 +6,23 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from larl._check import (
+from larl._core.validation import (
     Check,
     InvalidValue,
     check_fields,
     checked,
+    integer,
     known_fields,
     number,
     one_of,
     optional,
     required,
-    whole,
 )
 from larl.policies import from_dict
 from larl.service.asked import NAME, NAME_WORDS
 from larl.service.terms import Terms
-from larl.study import Places, read_toml, read_world
-from larl.world import World
+from larl.simulation.study import Places, read_toml, read_world
+from larl.worlds.base import World
 
 KEYS = ("study", "world", "traffic", "units", "steps", "seed", "clients")
 STUDY_NAME = re.compile(NAME)
@@ -35,7 +35,7 @@ class Traffic:
 
     lost: float = checked(share, 0.0)  # rewards that are never sent
     late: float = checked(share, 0.0)  # rewards that come after further decisions …
-    latest: int = checked(whole(1, 10_000), 20)  # … this many at most
+    latest: int = checked(integer(1, 10_000), 20)  # … this many at most
     duplicate: float = checked(share, 0.0)  # rewards that are sent again, with the same key
     again: float = checked(share, 0.0)  # rewards that are sent again, with another key
     corrected: float = checked(share, 0.0)  # rewards that are sent again, with another value
@@ -60,10 +60,10 @@ class Plan:
     words: Mapping[str, Any]  # of the request that makes the study
     world: World
     traffic: Traffic
-    units: int = required(whole(1, 10_000))
-    steps: int = required(whole(1, 100_000))
-    seed: int = checked(whole(0, 2**62 - 1), 0)
-    clients: int = checked(whole(1, 256), 8)  # requests at a time
+    units: int = required(integer(1, 10_000))
+    steps: int = required(integer(1, 100_000))
+    seed: int = checked(integer(0, 2**62 - 1), 0)
+    clients: int = checked(integer(1, 256), 8)  # requests at a time
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -117,10 +117,17 @@ def _arms(owner: str, name: str, value: Any) -> list[str]:
 
 
 CHECKS: dict[str, Check] = {
-    "study": _name, "arms": _arms, "policy": _table, "seed": whole(0, 2**62 - 1), "patience": whole(1, 10_000),
-    "horizon": optional(whole(1, 10**9)), "default_reward": optional(number()), "fallback": _table,
-    "pooling": one_of("none", "full", "partial"), "registration": one_of("first_decision", "explicit"),
-}  # fmt: skip
+    "study": _name,
+    "arms": _arms,
+    "policy": _table,
+    "seed": integer(0, 2**62 - 1),
+    "patience": integer(1, 10_000),
+    "horizon": optional(integer(1, 10**9)),
+    "default_reward": optional(number()),
+    "fallback": _table,
+    "pooling": one_of("none", "full", "partial"),
+    "registration": one_of("first_decision", "explicit"),
+}
 
 
 def _terms(words: Mapping[str, Any], world: World) -> Terms:

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from larl._words import stream_key, word_at
-from larl.client import Client, Decided, Refused, Taken
+from larl._core.random import bits_at, stream_key
+from larl.client import Client, Decided, RequestRefused, Taken
 from larl.rehearsal.ledger import Ledger
 from larl.rehearsal.malformed import Malformed, repertoire
 from larl.rehearsal.plan import Plan
-from larl.world import Walk
+from larl.worlds.simulator import Simulator
 
-TRAFFIC = np.uint64(7)  # the stream of what happens to requests, beside those of larl._words
+TRAFFIC = np.uint64(7)  # the stream of what happens to requests, beside those of larl._core.random
 CHANCES = ("moment", "answer", "reward", "delay", "duplicate", "again", "corrected", "malformed", "which")
 CORRECTION = 1.0  # is added to a reward that is corrected
 Found = TypeVar("Found")
@@ -29,7 +29,10 @@ class Player:
         self.name = f"unit-{number:04}"
         terms = plan.terms
         self.ledger = Ledger(self.name, terms.patience, terms.default_reward, terms.pooled)
-        self._walk, self._words = Walk(plan.world, plan.seed, number), np.uint64(stream_key(plan.seed, number, TRAFFIC))
+        self._walk, self._words = (
+            Simulator(plan.world, plan.seed, number),
+            np.uint64(stream_key(plan.seed, number, TRAFFIC)),
+        )
         self._values: dict[int, float] = {}  # rewards of the world
         self._due: defaultdict[int, list[int]] = defaultdict(list)  # step: steps whose rewards are sent before it
         self._ended = False
@@ -53,14 +56,14 @@ class Player:
             return
         try:
             do()
-        except Refused as error:
+        except RequestRefused as error:
             self._ended = True
             self.ledger.expect(False, f"a request around step {t} was refused ({error})", "accepted")
 
     def _chance(self, t: int, name: str) -> float:
         """A number in [0, 1) that is this unit's, step's and purpose's own."""
         position = t * len(CHANCES) + CHANCES.index(name)
-        return (int(word_at(self._words, position)) >> 11) * 2.0**-53
+        return (int(bits_at(self._words, position)) >> 11) * 2.0**-53
 
     def _step(self, t: int) -> None:
         self._send_due(t)

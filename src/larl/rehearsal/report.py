@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._files import write_whole
+from larl._core.files import write_whole
 
 WIDTH = "td:first-child { width: 60%; }"  # the same in all tables
 
@@ -92,14 +92,18 @@ class Report:
             ("Rewards, by how they were taken", _counts(self.taken)),
             ("What happened on purpose", _counts(self.sent)),
             ("Shares of the arms", [(arm, str(share)) for arm, share in self.arms.items()]),
-            ("A decision (± standard error over units)", [
-                ("share by the fallback probabilities", f"{100 * self.fallbacks:.1f}%"),
-                ("mean reward, where known", str(self.reward)), ("mean regret, against the best arm", str(self.regret)),
-            ]),
+            (
+                "A decision (± standard error over units)",
+                [
+                    ("share by the fallback probabilities", f"{100 * self.fallbacks:.1f}%"),
+                    ("mean reward, where known", str(self.reward)),
+                    ("mean regret, against the best arm", str(self.regret)),
+                ],
+            ),
             ("Latency", latency),
             ("Malformed requests, refused with", _counts(self.refused)),
             ("Issues", _counts(self.issues) or [("none", "")]),
-        ]  # fmt: skip
+        ]
 
     def write(self, out: Path) -> list[Path]:
         """`rehearsal.json` and `rehearsal.html` into a folder."""

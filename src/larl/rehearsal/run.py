@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from larl._check import InvalidValue
-from larl._interrupt import Uninterrupted
-from larl._progress import Progress
+from larl._core.interrupt import Uninterrupted
+from larl._core.progress import Progress
+from larl._core.validation import InvalidValue
 from larl.client import Client, Outcome, Reward
 from larl.rehearsal.plan import Plan
 from larl.rehearsal.player import Player
@@ -26,7 +26,7 @@ Item = TypeVar("Item", Outcome, Reward)
 
 def rehearse(plan: Plan, client: Client, *, guarded: bool = False, progress: bool | None = None) -> Report:
     """Play a plan at the service of a client. `guarded`: the service asks for tokens."""
-    study = client.make_study(**plan.words).study
+    study = client.create_study(**plan.words).study
     if next(client.decisions(study), None) is not None:
         accepted = "a study of its own: a name that is new to the service"
         raise InvalidValue("rehearsal", "study", study, accepted)
@@ -76,17 +76,26 @@ def _report(plan: Plan, client: Client, players: Sequence[Player], seconds: floa
     names = {player.name for player in players}
     strangers = [f"{each.unit}: a unit that was not sent" for each in client.units(study) if each.unit not in names]
     return Report(
-        study, terms.policy, plan.units, plan.steps, plan.seed, seconds, len(decisions),
-        sources=Counter(each.source for each in decisions), states=Counter(each.state for each in decisions),
+        study,
+        terms.policy,
+        plan.units,
+        plan.steps,
+        plan.seed,
+        seconds,
+        len(decisions),
+        sources=Counter(each.source for each in decisions),
+        states=Counter(each.state for each in decisions),
         taken=Counter("filled in" if each.default else each.taken for each in rewards),
         sent=sum((player.sent for player in players), Counter()),
-        arms={arm: _share(arm, made) for arm in terms.arms}, reward=_mean_reward(made),
+        arms={arm: _share(arm, made) for arm in terms.arms},
+        reward=_mean_reward(made),
         regret=Estimate.of([float(np.mean(player.regret)) for player in players if player.regret]),
         fallbacks=sum(each.fallback for each in decisions) / max(len(decisions), 1),
         issues=Counter(f"{each.severity}: {each.code}" for each in client.issues(study)),
-        latency={kind: _latency(players, kind) for kind in ("decision", "reward")}, refused=_refused(players),
+        latency={kind: _latency(players, kind) for kind in ("decision", "reward")},
+        refused=_refused(players),
         differences=[each for player in players for each in player.ledger.differences] + strangers,
-    )  # fmt: skip
+    )
 
 
 def _by_unit(items: Sequence[Item]) -> dict[str, list[Item]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
-from larl._check import InvalidValue, one_of
+from larl._core.validation import InvalidValue, one_of
 from larl.service.asked import NAME, NAME_WORDS
 from larl.service.clock import now, stamp
 from larl.service.database import Database, sessions, tokens

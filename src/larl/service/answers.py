@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from larl import __version__
-from larl.agent import Decision
+from larl.live.agent import Decision
 from larl.service.seats import Study, info
 from larl.service.terms import Terms
 
@@ -34,11 +34,21 @@ def entered(study: str, unit: str, number: int, at: str) -> Words:
 def decided(terms: Terms, unit: str, found: Decision, source: str, at: str, larl: str = __version__) -> Words:
     """A decision; `larl` is the version that made it."""
     return {
-        "id": found.id, "study": terms.study, "unit": unit, "t": found.t, "arm": found.arm,
-        "probabilities": found.probabilities, "expected": found.expected, "width": found.width,
-        "explored": found.explored, "fallback": source == "fallback", "source": source,
-        "policy_version": terms.version, "larl": larl, "at": at,
-    }  # fmt: skip
+        "id": found.id,
+        "study": terms.study,
+        "unit": unit,
+        "t": found.t,
+        "arm": found.arm,
+        "probabilities": found.probabilities,
+        "expected": found.expected,
+        "width": found.width,
+        "explored": found.explored,
+        "fallback": source == "fallback",
+        "source": source,
+        "policy_version": terms.version,
+        "larl": larl,
+        "at": at,
+    }
 
 
 def rewarded(words: Mapping[str, Any], taken: str, at: str) -> Words:

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
 from larl import __version__
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service import looking, pages, reading, said, session, writing
 from larl.service.access import Access
 from larl.service.alerts import Alerts
@@ -90,9 +90,13 @@ async def _not_found(request: Request, error: Any) -> Response:
 
 
 HANDLERS: dict[type[Exception], Any] = {
-    Problem: _refused, InvalidValue: _refused, StorageError: _refused, RequestValidationError: _not_valid,
-    HTTPException: _not_found, Exception: _failed,
-}  # fmt: skip
+    Problem: _refused,
+    InvalidValue: _refused,
+    StorageError: _refused,
+    RequestValidationError: _not_valid,
+    HTTPException: _not_found,
+    Exception: _failed,
+}
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

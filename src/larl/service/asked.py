@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from larl._check import LARGEST
+from larl._core.validation import LARGEST
 from larl.service.clock import stamp
 
 
@@ -49,10 +49,11 @@ Unit = Annotated[str, Field(pattern=f"^{WORD}$", description="A pseudonym.", exa
 Key = Annotated[
     str,
     Field(
-        pattern=f"^{WORD}$", examples=["unit-17-2026-11-16-morning"],
+        pattern=f"^{WORD}$",
+        examples=["unit-17-2026-11-16-morning"],
         description="By which a request is known again: the same key and payload get the same answer.",
     ),
-]  # fmt: skip
+]
 Spec = Annotated[
     dict[str, Any],
     Field(examples=[{"policy": "LARL", "s": 5}], description="A policy's spec."),

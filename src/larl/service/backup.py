@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from larl import __version__
-from larl._check import InvalidValue
-from larl._files import write_whole
+from larl._core.files import write_whole
+from larl._core.validation import InvalidValue
 from larl.service.clock import now
 from larl.service.database import SCHEMA, Database, StorageError, journal, snapshots, tokens
 from larl.service.journal import APPENDING, PAGE, text

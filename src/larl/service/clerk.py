@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from larl.agent import Decision
+from larl.live.agent import Decision
 from larl.service import answers
 from larl.service.database import STORAGE_FAILED, journal
 from larl.service.journal import Row, Turn, text
@@ -42,10 +42,16 @@ class Clerk:
     def __init__(self, studies: Studies, watch: Watch, troubles: Troubles) -> None:
         self._studies, self._watch, self._troubles = studies, watch, troubles
         self._does = {
-            "study": self.make, "policy": self.change, "closed": self.close, "unit": self.register,
-            "decision": self.decide, "ingest": self.ingest, "reward": self.reward, "delivered": self.delivered,
+            "study": self.make,
+            "policy": self.change,
+            "closed": self.close,
+            "unit": self.register,
+            "decision": self.decide,
+            "ingest": self.ingest,
+            "reward": self.reward,
+            "delivered": self.delivered,
             "resolved": self.resolve,
-        }  # fmt: skip
+        }
 
     def do(self, turn: Turn, command: Command, at: str, stuck: Exception | None = None) -> Row:
         """Do a command; returns the row with its answer. Raises Problem or InvalidValue, before anything is changed.
@@ -79,9 +85,13 @@ class Clerk:
     def close(self, turn: Turn, command: Command, at: str) -> Row:
         study = self._studies.open(command.study)
         row = turn.append(
-            command.study, "closed", at, text(command.words), text(answers.closed(command.study, at)),
+            command.study,
+            "closed",
+            at,
+            text(command.words),
+            text(answers.closed(command.study, at)),
             key=command.key,
-        )  # fmt: skip
+        )
         study.read(row)
         return row
 
@@ -90,9 +100,15 @@ class Clerk:
         number = 1 + max((row.number or 0 for row in self._entered(turn, command.study)), default=-1)
         answer = answers.entered(command.study, command.unit, number, at)
         row = turn.append(
-            command.study, "unit", at, text(command.words), text(answer),
-            unit=command.unit, number=number, key=command.key,
-        )  # fmt: skip
+            command.study,
+            "unit",
+            at,
+            text(command.words),
+            text(answer),
+            unit=command.unit,
+            number=number,
+            key=command.key,
+        )
         self._studies.enter(command.study, Seat(command.unit, number))
         if study.mind is not None:
             study.mind.learn(row)
@@ -148,9 +164,16 @@ class Clerk:
     ) -> Row:
         answer = answers.decided(study.terms, command.unit, found, source, at)
         row = turn.append(
-            command.study, "decision", at, text(command.words), text(answer),
-            unit=command.unit, ref=found.id, number=seat.steps, key=command.key,
-        )  # fmt: skip
+            command.study,
+            "decision",
+            at,
+            text(command.words),
+            text(answer),
+            unit=command.unit,
+            ref=found.id,
+            number=seat.steps,
+            key=command.key,
+        )
         seat.decided(seat.steps, found.id, found.arm)
         return row
 
@@ -169,7 +192,7 @@ class Clerk:
 
     def _play(
         self, turn: Turn, study: Study, seat: Seat, arm: str | None, context: list[float] | None, at: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let the mind know of a step that it did not decide."""
         try:
             mind = self._studies.mind(turn, study, seat)
@@ -197,9 +220,16 @@ class Clerk:
             self._check_arm(turn, study, words["decision"])
         answer = answers.rewarded(words, self._learn(turn, study, seat, words, at), at)
         row = turn.append(
-            command.study, "reward", at, text(words), text(answer),
-            unit=seat.unit, ref=words["decision"], number=t, key=command.key,
-        )  # fmt: skip
+            command.study,
+            "reward",
+            at,
+            text(words),
+            text(answer),
+            unit=seat.unit,
+            ref=words["decision"],
+            number=t,
+            key=command.key,
+        )
         seat.read(row)
         return row
 
@@ -230,9 +260,16 @@ class Clerk:
         words = command.words
         answer = answers.delivered(words, at)
         return turn.append(
-            command.study, "delivered", at, text(words), text(answer),
-            unit=seat.unit, ref=words["decision"], number=t, key=command.key,
-        )  # fmt: skip
+            command.study,
+            "delivered",
+            at,
+            text(words),
+            text(answer),
+            unit=seat.unit,
+            ref=words["decision"],
+            number=t,
+            key=command.key,
+        )
 
     def _about(self, turn: Turn, command: Command) -> tuple[Study, Seat, int]:
         """Study, unit and step of the decision that a command is about."""
@@ -254,9 +291,16 @@ class Clerk:
             raise missing("issue", str(number))
         answer = answers.resolved(command.words, at)
         return turn.append(
-            command.study, "resolved", at, text(command.words), text(answer), number=number, key=command.key,
-            unit=found[0].unit, ref=found[0].said["code"],
-        )  # fmt: skip
+            command.study,
+            "resolved",
+            at,
+            text(command.words),
+            text(answer),
+            number=number,
+            key=command.key,
+            unit=found[0].unit,
+            ref=found[0].said["code"],
+        )
 
     def _failed(self, turn: Turn, study: Study, unit: str, error: Exception, done: str, at: str) -> None:
         """A policy failed: its mind is not trusted any more, and people are told."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from larl import __version__
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 
 Storage = Annotated[str, typer.Option(help="sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE.")]
 Place = Annotated[str, typer.Argument(metavar="STORAGE", help="sqlite:///FILE.db, or postgresql+psycopg://…")]
@@ -58,9 +58,14 @@ def serve(
     from larl.service.server import serve
 
     settings = Settings(
-        auth=auth, seconds=timeout, memory=memory * 2**20, rate=rate, secure=tls, alert_url=alert_url,
+        auth=auth,
+        seconds=timeout,
+        memory=memory * 2**20,
+        rate=rate,
+        secure=tls,
+        alert_url=alert_url,
         alert_command=alert_command,
-    )  # fmt: skip
+    )
     serve(storage, host, port, settings)
 
 
@@ -71,7 +76,7 @@ def replay(
     installed()
     import time
 
-    from larl._progress import Progress
+    from larl._core.progress import Progress
     from larl.service.database import Database
     from larl.service.integrity import Mismatch, whole
     from larl.service.journal import Journal
@@ -103,7 +108,7 @@ def export(
 ) -> None:
     """Write a study to a file: one row for each unit and decision, and what became of it."""
     installed()
-    from larl._progress import Progress
+    from larl._core.progress import Progress
     from larl.service.database import Database
     from larl.service.export import export
     from larl.service.journal import Journal
@@ -126,7 +131,7 @@ def export(
 def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write, such as study.backup.gz.")]) -> None:
     """Write the journal and the tokens' hashes to one file, also while the storage is served."""
     installed()
-    from larl._progress import Progress
+    from larl._core.progress import Progress
     from larl.service.backup import backup
     from larl.service.database import Database, StorageError
     from larl.service.integrity import Mismatch, whole
@@ -148,7 +153,7 @@ def restore(
 ) -> None:
     """Fill an empty storage from a backup: all of it, or nothing."""
     installed()
-    from larl._progress import Progress
+    from larl._core.progress import Progress
     from larl.service.backup import restore, verify
 
     counts = verify(file)
@@ -187,7 +192,7 @@ def show(storage: Storage = "sqlite:///study.db") -> None:
 
 def revoke(
     name: Annotated[str, typer.Argument(help="The token's id.")], storage: Storage = "sqlite:///study.db"
-) -> None:  # fmt: skip
+) -> None:
     """End a token, and what was opened with it. It works for two seconds more at most."""
     installed()
     from larl.service.access import Access

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.policies import from_dict
 from larl.service.clerk import Command
 from larl.service.journal import Row, text

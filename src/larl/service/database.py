@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from larl import __version__
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 
 LOG = logging.getLogger("larl.service")
 SCHEMA = 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service.clerk import Clerk, Command
 from larl.service.clock import now, seconds_between
 from larl.service.conflicts import clash, repeats
@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(
         self, book: Journal, *, seconds: float = SECONDS, room: int = ROOM, alert: Callable[[Any], None] = print
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._book, self._alert = book, alert
         self._watch, self._troubles = Watch(seconds), Troubles()
         self._studies = Studies(self._watch, room)

@@ -29,14 +29,18 @@ class Route(NamedTuple):
 
 ROUTES = (
     Route(
-        "/v1/studies/{study}/decisions", re.compile(f"/v1/studies/(?P<study>{asked.NAME})/decisions"), asked.Moment,
+        "/v1/studies/{study}/decisions",
+        re.compile(f"/v1/studies/(?P<study>{asked.NAME})/decisions"),
+        asked.Moment,
         writing.decide,
     ),
     Route(
-        "/v1/decisions/{decision}/reward", re.compile(f"/v1/decisions/(?P<decision>{asked.DECISION})/reward"),
-        asked.Outcome, writing.reward,
+        "/v1/decisions/{decision}/reward",
+        re.compile(f"/v1/decisions/(?P<decision>{asked.DECISION})/reward"),
+        asked.Outcome,
+        writing.reward,
     ),
-)  # fmt: skip
+)
 
 
 class Direct:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service import asked
 from larl.service.access import ANYBODY, ROLES, Access, Holder
 from larl.service.clerk import Command

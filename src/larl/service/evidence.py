@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from larl.policies import LARLBIC, AdaptiveLARL, Auto, Policy
-from larl.policies._layout import TURNING, WANDERING
+from larl.policies.auto.layout import TURNING, WANDERING
 
 Weights = dict[str, float]
 

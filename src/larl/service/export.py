@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from larl._check import InvalidValue, one_of
-from larl._files import write_whole
+from larl._core.files import write_whole
+from larl._core.validation import InvalidValue, one_of
 from larl.service.journal import PAGE
 from larl.service.lifejacket import as_lifejacket
 from larl.service.table import Record, Table, line_of
@@ -77,8 +77,10 @@ def export(table: Table, kind: str, out: Path, fill: float | None = None) -> dic
     one_of(*FORMATS)("export", "format", kind)
     left: Counter[str] = Counter()
     lines = {
-        "csv": lambda: as_csv(table), "vw": lambda: as_vw(table, left), "lifejacket": lambda: as_lifejacket(table, fill)
-    }  # fmt: skip
+        "csv": lambda: as_csv(table),
+        "vw": lambda: as_vw(table, left),
+        "lifejacket": lambda: as_lifejacket(table, fill),
+    }
     if kind == "parquet":
         write_whole(out, lambda path: as_parquet(table, path), private=True)
     else:

@@ -115,9 +115,18 @@ class Turn:
         return select(self._connection, *where, limit=limit, newest=newest)
 
     def append(
-        self, study: str, kind: str, at: str, request: str, answer: str, *,
-        unit: str | None = None, ref: str | None = None, number: int | None = None, key: str | None = None,
-    ) -> Row:  # fmt: skip
+        self,
+        study: str,
+        kind: str,
+        at: str,
+        request: str,
+        answer: str,
+        *,
+        unit: str | None = None,
+        ref: str | None = None,
+        number: int | None = None,
+        key: str | None = None,
+    ) -> Row:
         """A new fact; it gets its number when the turn ends."""
         row = Row(0, study, kind, unit, ref, number, key, at, request, answer)
         self.rows.append(row)

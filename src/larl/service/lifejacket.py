@@ -8,7 +8,7 @@ refused here, with what is wrong and where.
 import math
 from collections.abc import Iterator
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service.table import Record, Table, line_of
 
 COLUMNS = ("user_id", "calendar_t", "in_study", "action", "action1prob", "reward", "policy_num", "available", "larl_id")
@@ -65,6 +65,13 @@ def _row(table: Table, record: Record, numbers: dict[int, int], fill: float | No
     by_policy = record["source"] in ("policy", "unavailable")
     reward = fill if record["reward"] is None else record["reward"]
     return [
-        record["unit"], record["t"], 1, int(record["arm"] == second), record["p_" + second], reward,
-        numbers[record["policy_version"]] if by_policy else FELL_BACK, int(record["available"]), record["id"],
-    ]  # fmt: skip
+        record["unit"],
+        record["t"],
+        1,
+        int(record["arm"] == second),
+        record["p_" + second],
+        reward,
+        numbers[record["policy_version"]] if by_policy else FELL_BACK,
+        int(record["available"]),
+        record["id"],
+    ]

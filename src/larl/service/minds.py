@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from larl import __version__
-from larl._compile import source_digest
-from larl.agent import Agent, Decision
-from larl.cohort import Cohort
+from larl._core.compile import source_digest
+from larl.live.agent import Agent, Decision
+from larl.live.cohort import Cohort
 from larl.service.evidence import Weights, evidence
 from larl.service.journal import Row, text
 from larl.service.terms import Terms
@@ -58,7 +58,7 @@ class Mind:
     @classmethod
     def follow(
         cls, terms: Terms, number: int, snapshot: bytes | None, rows: Iterable[Row], mind: "Mind | None" = None
-    ) -> "Mind":  # fmt: skip
+    ) -> "Mind":
         """This mind, or that of a snapshot, or else a new one, after these rows."""
         if mind is None and snapshot is not None:
             kind = Cohort if terms.pooled else Agent
@@ -103,7 +103,7 @@ class Mind:
     def played(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Somebody else has chosen."""
         self.fresh += 1
-        self.held.played(*self._who(unit), arm, context if self.terms.width else None)
+        self.held.record(*self._who(unit), arm, context if self.terms.width else None)
 
     def observe(self, decision: str, value: float | None, arm: str | None) -> str:
         """Learn what came of a decision; returns how that was taken."""

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 
 TITLES = {
     400: "The request cannot be read",

@@ -103,10 +103,12 @@ def issues(study: StudyName, here: Here, holder: Who, part: Part) -> Any:
 
 
 @router.get(
-    "/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"],
+    "/studies/{study}/export",
+    response_class=StreamingResponse,
+    tags=["decisions"],
     responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}},
     operation_id="export_study",
-)  # fmt: skip
+)
 def export(study: StudyName, here: Here, holder: Who, wanted: Annotated[asked.Exported, Query()]) -> Any:
     """All decisions of a study, and what became of them, as text; `larl export` has more formats."""
     need(holder, "read", study)

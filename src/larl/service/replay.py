@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from larl import __version__
-from larl._check import InvalidValue
-from larl.agent import Decision
+from larl._core.validation import InvalidValue
+from larl.live.agent import Decision
 from larl.service import answers
 from larl.service.database import StorageError, journal
 from larl.service.desk import ROOM
@@ -60,10 +60,17 @@ class Replay:
         self._held: OrderedDict[tuple[str, str], Seat] = OrderedDict()  # those with a mind, the latest used last
         self._taken = 0  # bytes
         self._derive: dict[str, Callable[[Row, Past], dict[str, Any]]] = {
-            "study": self._study, "policy": self._policy, "closed": self._closed, "unit": self._unit,
-            "decision": self._decision, "reward": self._reward, "default": self._default,
-            "delivered": self._delivered, "issue": self._issue, "resolved": self._resolved,
-        }  # fmt: skip
+            "study": self._study,
+            "policy": self._policy,
+            "closed": self._closed,
+            "unit": self._unit,
+            "decision": self._decision,
+            "reward": self._reward,
+            "default": self._default,
+            "delivered": self._delivered,
+            "issue": self._issue,
+            "resolved": self._resolved,
+        }
 
     def count(self) -> int:
         """How many rows there are to go through, at least 1."""

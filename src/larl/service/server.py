@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service.access import Access
 from larl.service.app import make_app
 from larl.service.database import Database, checked_url, journal

@@ -29,7 +29,7 @@ async def visitor(request: Request) -> Any:
 @router.post("", response_model=models.Visitor, openapi_extra=NO_TOKEN, operation_id="log_in")
 async def enter(
     body: models.Login, here: Here, request: Request, response: Response, x_larl_page: FromPage = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Log in with a token; a browser gets a cookie for it, which lasts twelve hours."""
     _from_page(x_larl_page)
     here.logins.take(request.client.host if request.client else "")
@@ -41,9 +41,14 @@ async def enter(
     if COOKIE in request.cookies:
         await run_in_threadpool(here.access.leave, request.cookies[COOKIE])
     response.set_cookie(
-        COOKIE, await run_in_threadpool(here.access.enter, holder), max_age=int(SESSION.total_seconds()), path="/",
-        httponly=True, samesite="strict", secure=here.settings.secure,
-    )  # fmt: skip
+        COOKIE,
+        await run_in_threadpool(here.access.enter, holder),
+        max_age=int(SESSION.total_seconds()),
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=here.settings.secure,
+    )
     return _shown(holder)
 
 

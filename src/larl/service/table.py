@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from larl._check import InvalidValue
+from larl._core.validation import InvalidValue
 from larl.service.database import journal
 from larl.service.journal import PAGE, TERMS, Journal, last_seq
 from larl.service.seats import Study
@@ -17,10 +17,26 @@ from larl.service.views import shown
 
 ABOUT = ("reward", "default", "delivered")
 PLAIN = {  # column: type
-    "seq": int, "unit": str, "t": int, "at": str, "id": str, "available": bool, "offered": str, "arm": str,
-    "played": str, "reward": float, "state": str, "delivered": bool, "source": str, "policy_version": int,
-    "explored": bool, "expected": float, "width": float, "reason": str, "larl": str,
-}  # fmt: skip
+    "seq": int,
+    "unit": str,
+    "t": int,
+    "at": str,
+    "id": str,
+    "available": bool,
+    "offered": str,
+    "arm": str,
+    "played": str,
+    "reward": float,
+    "state": str,
+    "delivered": bool,
+    "source": str,
+    "policy_version": int,
+    "explored": bool,
+    "expected": float,
+    "width": float,
+    "reason": str,
+    "larl": str,
+}
 Record = dict[str, Any]
 
 
@@ -39,8 +55,9 @@ class Table:
             raise InvalidValue("export", "study", study, studies_of(book))
         self.terms: Terms = known.terms
         self.columns: dict[str, type] = PLAIN | {
-            **{f"p_{arm}": float for arm in self.terms.arms}, **{f"context_{i}": float for i in range(self.terms.width)}
-        }  # fmt: skip
+            **{f"p_{arm}": float for arm in self.terms.arms},
+            **{f"context_{i}": float for i in range(self.terms.width)},
+        }
 
     def count(self) -> int:
         """How many decisions there are."""
@@ -69,11 +86,13 @@ class Table:
         offered = asked.get("available")
         odds, context = said["probabilities"], asked.get("context") or ()
         return {
-            **{name: said.get(name) for name in PLAIN}, "seq": seq, "available": said["arm"] is not None,
+            **{name: said.get(name) for name in PLAIN},
+            "seq": seq,
+            "available": said["arm"] is not None,
             "offered": None if offered is None else json.dumps(offered, ensure_ascii=False),
             **{f"p_{arm}": odds.get(arm) for arm in self.terms.arms},
             **{f"context_{i}": value for i, value in enumerate(context)},
-        }  # fmt: skip
+        }
 
 
 def studies_of(book: Journal) -> str:

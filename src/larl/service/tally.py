@@ -52,9 +52,13 @@ class Tally:
         self._explored = 0
         self._issues: dict[int, dict[str, Any]] = {}  # those that are open
         self._reads = {
-            "unit": self._enter, "decision": self._decide, "reward": self._reward, "default": self._reward,
-            "issue": self._issue, "resolved": self._resolved,
-        }  # fmt: skip
+            "unit": self._enter,
+            "decision": self._decide,
+            "reward": self._reward,
+            "default": self._reward,
+            "issue": self._issue,
+            "resolved": self._resolved,
+        }
 
     def read(self, row: Row) -> None:
         """Count one more row."""
@@ -116,14 +120,20 @@ class Tally:
             sum(each.total for each in self._units.values()),
         )
         return {
-            "seq": self.seq, "at": self._at, "units": len(self._units), "decisions": self._states.total(),
-            "arms": [arms[arm] for arm in apart], "other_arms": len(arms) - len(apart),
-            "days": self._dated(self._days.shown(order)), "steps": _stepped(self._steps.shown(order)),
+            "seq": self.seq,
+            "at": self._at,
+            "units": len(self._units),
+            "decisions": self._states.total(),
+            "arms": [arms[arm] for arm in apart],
+            "other_arms": len(arms) - len(apart),
+            "days": self._dated(self._days.shown(order)),
+            "steps": _stepped(self._steps.shown(order)),
             "states": {state: self._states[state] for state in STATES},
             "sources": {source: self._sources[source] for source in ("policy", "fallback", "host", "unavailable")},
-            "explored": self._explored, "reward": short(total / count) if count else None,
+            "explored": self._explored,
+            "reward": short(total / count) if count else None,
             "issues": self._open_issues(),
-        }  # fmt: skip
+        }
 
     def _open_issues(self) -> dict[str, int]:
         count = Counter(issue["severity"] for issue in self._issues.values())

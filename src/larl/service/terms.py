@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from larl._check import InvalidValue
-from larl._words import FALLBACK, stream_key, word_at
-from larl.agent import Agent
-from larl.agent._file import arrays_of
-from larl.agent._live import Streams
-from larl.cohort import Cohort
+from larl._core.random import FALLBACK, bits_at, stream_key
+from larl._core.validation import InvalidValue
+from larl.live.agent import Agent
+from larl.live.base import Streams
+from larl.live.cohort import Cohort
+from larl.live.files import arrays_of
 from larl.policies import from_dict
 from larl.policies._pooling import pooled
 
@@ -115,7 +115,7 @@ class Terms:
 
     def mind(self, number: int) -> Agent | Cohort:
         """What decides for unit `number`, or for all, before it has seen anything."""
-        same: dict[str, Any] = {"floor": self.floor, "patience": self.patience, "horizon": self.horizon}
+        same: dict[str, Any] = {"min_probability": self.floor, "max_delay": self.patience, "horizon": self.horizon}
         if self.pooled:
             return Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)
         return Agent(self.spec, self.arms, self.seed, trial=number, **same)
@@ -140,7 +140,7 @@ class Terms:
         if sum(shares) <= 0.0:
             shares = [float(arm in open_arms) for arm in self.arms]
         odds = [share / sum(shares) for share in shares]
-        word = int(word_at(np.uint64(stream_key(self.seed, number, FALLBACK)), t))
+        word = int(bits_at(np.uint64(stream_key(self.seed, number, FALLBACK)), t))
         left = (word >> 11) * 2.0**-53
         chosen = max(arm for arm, chance in enumerate(odds) if chance > 0.0)
         for arm, chance in enumerate(odds):

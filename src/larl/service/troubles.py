@@ -14,7 +14,7 @@ class Troubles:
 
     def note(
         self, turn: Turn, study: str, severity: str, code: str, unit: str, happened: str, done: str, at: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Note an issue, unless it is open already: what happened, and what was done."""
         if _is_open(turn, study, code, unit or None):
             return

@@ -85,9 +85,7 @@ async def delivered(decision: DecisionId, body: asked.Delivery, here: Here, hold
     tags=["issues"],
     operation_id="resolve_issue",
 )
-async def resolve(
-    study: StudyName, issue: IssueNumber, body: asked.Resolution, here: Here, holder: Who
-) -> Response:  # fmt: skip
+async def resolve(study: StudyName, issue: IssueNumber, body: asked.Resolution, here: Here, holder: Who) -> Response:
     """Say that an issue is dealt with."""
     need(holder, "resolve", study)
     return await here.do("resolved", study, str(issue), body.words(issue=issue))

@@ -1,0 +1,269 @@
+"""Checks of what a user writes, each with one message: the field, the value, and what would be accepted."""
+
+import itertools
+import math
+import os
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, dataclass_transform
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+# What the checks of `numbers`, `matrix` and `wholes` accept, for type checkers. Fields keep tuples.
+Vector = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
+Matrix = Sequence[Vector] | NDArray[np.floating[Any] | np.integer[Any]]
+Integers = Sequence[int] | NDArray[np.integer[Any]]
+
+
+class _Short(reprlib.Repr):
+    """A repr of at most a few hundred characters, on one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlong, self.maxstring, self.maxother = 4, 60, 300, 300
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxfrozenset = 12
+
+    def repr1(self, x: Any, level: int) -> str:
+        shape = getattr(x, "shape", None)
+        if isinstance(shape, tuple) and len(shape) > 0 and getattr(x, "size", 0) != 1:
+            return f"<{type(x).__name__} of shape {shape}>"
+        return super().repr1(x.item() if isinstance(x, np.number | np.bool_) else x, level)
+
+
+def short(value: object) -> str:
+    """The value for a message: its repr, or an abbreviation if that is long."""
+    text = " ".join(_Short().repr(value).split())
+    return text if len(text) <= 400 else f"{text[:300]} … {text[-60:]}"
+
+
+class InvalidValue(ValueError):
+    """A value that cannot be used: which field of what, the value, and what would be accepted.
+
+    The message abbreviates a long value; `value` is the whole.
+    """
+
+    def __init__(self, owner: str, name: str, value: object, accepted: str) -> None:
+        super().__init__(f"{owner}: {name} = {short(value)} is not usable; accepted: {accepted}")
+        self.owner, self.name, self.value, self.accepted = owner, name, value, accepted
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:
+        return type(self), (self.owner, self.name, self.value, self.accepted)
+
+
+LARGEST = 1e100  # products of three larger numbers are not finite
+Check = Callable[[str, str, Any], Any]
+
+
+def integer(low: int, high: int | None = None) -> Check:
+    """A whole number ≥ low (and ≤ high)."""
+
+    def check(owner: str, name: str, value: Any) -> int:
+        accepted = f"a whole number ≥ {low}" if high is None else f"a whole number from {low} to {high}"
+        fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not fits or value < low or (high is not None and value > high):
+            raise InvalidValue(owner, name, value, accepted)
+        return int(value)
+
+    return check
+
+
+def number(
+    low: float = -math.inf, high: float = math.inf, *, above: float = -math.inf, below: float = math.inf
+) -> Check:
+    """A finite number with low ≤ value ≤ high and above < value < below, at most `LARGEST` in size."""
+
+    def check(owner: str, name: str, value: Any) -> float:
+        fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if fits and LARGEST < abs(value) < math.inf:
+            low_limit, high_limit = max(low, -LARGEST), min(high, LARGEST)
+            raise InvalidValue(owner, name, value, _range(low_limit, high_limit, above, below))
+        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
+            raise InvalidValue(owner, name, value, _range(low, high, above, below))
+        return float(value)
+
+    return check
+
+
+def _range(low: float, high: float, above: float, below: float) -> str:
+    limits = [(low, "≥"), (above, ">"), (high, "≤"), (below, "<")]
+    return " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign in limits if math.isfinite(limit))])
+
+
+def boolean() -> Check:
+    """True or False."""
+
+    def check(owner: str, name: str, value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise InvalidValue(owner, name, value, "true or false")
+        return bool(value)
+
+    return check
+
+
+def one_of(*options: str) -> Check:
+    """One of the given words."""
+
+    def check(owner: str, name: str, value: Any) -> str:
+        if not (isinstance(value, str) and value in options):
+            raise InvalidValue(owner, name, value, " or ".join(repr(option) for option in options))
+        return value
+
+    return check
+
+
+def instance(kind: type, accepted: str) -> Check:
+    """An instance of `kind`. A class in place of an instance gets a hint."""
+
+    def check(owner: str, name: str, value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        is_class = isinstance(value, type) and issubclass(value, kind)
+        hint = f"; {value.__name__} is the class, write {value.__name__}(…)" if is_class else ""
+        raise InvalidValue(owner, name, value, accepted + hint)
+
+    return check
+
+
+def mapping(owner: str, name: str, value: Any) -> Mapping[str, Any]:
+    """A mapping with string keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidValue(owner, name, value, "a mapping from names to values")
+    return value
+
+
+def path_like(owner: str, name: str, value: Any) -> Path:
+    """A path, as a string or a Path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidValue(owner, name, value, "a path, as a string or a pathlib.Path")
+    return Path(value)
+
+
+def array(owner: str, name: str, value: Any) -> NDArray[np.float64]:
+    """An array of finite numbers, of any shape."""
+    try:
+        result = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidValue(owner, name, value, "an array of numbers") from error
+    for place in np.argwhere(~np.isfinite(result))[:1].tolist():
+        at = "".join(f"[{i}]" for i in place)
+        raise InvalidValue(owner, f"{name}{at}", result[tuple(place)].item(), "a finite number")
+    return result
+
+
+def optional(check: Check) -> Check:
+    """None, or what `check` accepts."""
+    return lambda owner, name, value: None if value is None else check(owner, name, value)
+
+
+def numbers(least: int = 1) -> Check:
+    """A sequence of at least `least` finite numbers, kept as a tuple."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[float, ...]:
+        accepted = f"a sequence of {least} or more finite numbers"
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        single = number()
+        result = tuple(single(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        if len(result) < least:
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def integers(least: int) -> Check:
+    """Whole numbers ≥ `least`, one or more, each larger than the one before, kept as a tuple."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[int, ...]:
+        accepted = f"one or more whole numbers ≥ {least}, in rising order"
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        result = tuple(integer(least)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        if not result or any(low >= high for low, high in itertools.pairwise(result)):
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def matrix(rows: int | None = None, columns: int | None = None) -> Check:
+    """Rows of finite numbers, all of one length, kept as tuples; so many rows and columns where these are given."""
+    accepted = f"{rows or '1 or more'} rows of {columns or 'equally many'} finite numbers"
+
+    def check(owner: str, name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+        if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(owner, name, value, accepted)
+        result = tuple(numbers()(owner, f"{name}[{i}]", row) for i, row in enumerate(value))
+        width = columns or (len(result[0]) if result else 0)
+        if not result or len(result) != (rows or len(result)) or any(len(row) != width for row in result):
+            raise InvalidValue(owner, name, result, accepted)
+        return result
+
+    return check
+
+
+def covariance(size: int) -> Check:
+    """A symmetric size×size matrix with no negative eigenvalue, kept as tuples."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[tuple[float, ...], ...]:
+        rows: tuple[tuple[float, ...], ...] = matrix(size, size)(owner, name, value)
+        cov = np.array(rows)
+        largest = float(np.abs(cov).max())
+        if not np.allclose(cov, cov.T, atol=1e-8 * largest) or np.linalg.eigvalsh(cov).min() < -1e-12 * largest:
+            raise InvalidValue(owner, name, rows, "a symmetric matrix with no negative eigenvalue")
+        return rows
+
+    return check
+
+
+def interval() -> Check:
+    """Two finite numbers, the second the larger."""
+
+    def check(owner: str, name: str, value: Any) -> tuple[float, float]:
+        result: tuple[float, ...] = numbers(2)(owner, name, value)
+        if len(result) != 2 or result[0] >= result[1]:
+            raise InvalidValue(owner, name, result, "two finite numbers (low, high) with low < high")
+        return result[0], result[1]
+
+    return check
+
+
+def checked(check: Check, default: T) -> T:
+    """A dataclass field with a default, whose value `check_fields` passes through `check`."""
+    made: Any = field(default=default, metadata={"check": check})
+    return made  # type: ignore[no-any-return]
+
+
+def required(check: Check) -> Any:
+    """A dataclass field without a default, whose value `check_fields` passes through `check`."""
+    return field(metadata={"check": check})
+
+
+@dataclass_transform(field_specifiers=(required, field), frozen_default=True)
+def spec(kind: type[T]) -> type[T]:
+    """A frozen dataclass. Type checkers know that a `required` field has to be given."""
+    return dataclass(frozen=True)(kind)
+
+
+def check_fields(spec: Any) -> None:
+    """Check and normalise every `checked` field of a frozen dataclass, at construction."""
+    for item in fields(spec):
+        if "check" in item.metadata:
+            value = item.metadata["check"](type(spec).__name__, item.name, getattr(spec, item.name))
+            object.__setattr__(spec, item.name, value)
+
+
+def known_fields(kind: Any, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """`values` as arguments of the dataclass `kind`: no field it does not have, every field it cannot do without."""
+    known = {item.name: item for item in fields(kind)}
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidValue(owner, name, value, f"only the fields {', '.join(known) or '(none)'}")
+    for name, item in known.items():
+        if name not in values and item.default is MISSING and item.default_factory is MISSING:
+            raise InvalidValue(owner, name, None, f"a value: {kind.__name__} has no default for {name}")
+    return dict(values)

@@ -1,0 +1,43 @@
+"""The command line: one module per group of commands."""
+
+from typing import Annotated
+
+import typer
+
+from larl import __version__
+from larl.cli import compare, diagnose, policies, report
+from larl.cli.errors import guarded
+from larl.rehearsal import commands as rehearsal
+from larl.service import commands as service
+
+app = typer.Typer(
+    help="Bandits whose rewards drift: compare policies in worlds with a hidden auto-regressive state.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"larl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+for group in (report, compare, policies, diagnose, service, rehearsal):
+    group.mount(app, guarded)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,142 @@
+"""LARL with the confidence radius of Lemma 3, which takes the world's true parameters.
+
+β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), sums over the n_a rows of arm a, and
+τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹. The biases b_j come from a steady-state filter run beside the regression.
+"""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._core.compile import assign, inline, inner
+from larl._core.random import Bits, pick
+from larl._core.validation import InvalidValue
+from larl.policies._contract import bind
+from larl.policies._lags import dimension, pair_count, push, push_missing
+from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, trace
+from larl.policies._linalg.simd4 import Floats
+from larl.statespace.kalman import steady_state, steady_step
+from larl.worlds.latent_ar import LatentAR
+
+if TYPE_CHECKING:
+    from larl.worlds.base import World
+
+
+class TheoryState(NamedTuple):
+    ridge: Tiles
+    lags: Pairs
+    time: NDArray[np.int64]  # (1,)
+    rows: Floats  # (arms,) n_a
+    squared_bias: Floats  # (arms,) Σ_j b_j(a, s)²
+    predictions: Floats  # (s+1, k) z̃_t, z̃_{t−1} … z̃_{t−s}
+    next: Floats  # (k,) scratch
+    closed: Floats  # (k, k) Γ − ΓKC
+    push: Floats  # (k,) ΓK
+    drift: Floats  # (k,)
+    bias_row: Floats  # (k,)
+    beta: Floats  # (arms,)
+    mu: Floats  # (arms,)
+    noise: Floats  # (arms,) R_a
+    size: Floats  # (arms,) ‖θ_a‖
+    bound: float  # L(s, δ/2)
+    delta: float
+
+
+@inner
+def radius(state: TheoryState, arm: int) -> float:
+    """β_{a,t}(δ) of Lemma 3."""
+    d, penalty = dimension(state.lags.place.size - 1, state.beta.size), state.ridge.penalty
+    noise = state.noise[arm] * math.sqrt(
+        d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
+    )
+    bias = math.sqrt(max(d - penalty * trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
+    return noise + math.sqrt(penalty) * state.size[arm] + bias
+
+
+def act(state: TheoryState, bits: Bits) -> int:
+    s, arms = state.lags.place.size - 1, state.beta.size
+    if state.time[0] < s:
+        return pick(bits, arms)
+    best, choice = -math.inf, 0
+    for arm in range(arms):
+        mean, width = score(state.ridge, arm, state.lags, s + 1)
+        bound = mean + radius(state, arm) * width
+        if bound > best:
+            best, choice = bound, arm
+    return choice
+
+
+def update(state: TheoryState, arm: int, reward: float) -> None:
+    s, arms, k = state.lags.place.size - 1, state.beta.size, state.drift.size
+    if state.time[0] >= s:
+        bias = 0.0
+        for i in range(k):
+            bias += state.bias_row[i] * state.predictions[s, i]
+        state.squared_bias[arm] += (state.beta[arm] * bias) ** 2
+        state.rows[arm] += 1.0
+        learn(state.ridge, arm, state.lags, s + 1, pair_count(s, arms), reward)
+    push(state.lags, s, arms, arm, reward)
+    update_predictions(state, (reward - state.mu[arm]) / state.beta[arm])
+
+
+@inline
+def update_predictions(state: TheoryState, measurement: float) -> None:
+    """One step of the filter."""
+    for lag in range(state.lags.place.size - 1, 0, -1):
+        assign(state.predictions[lag], state.predictions[lag - 1])
+    steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
+    assign(state.predictions[0], state.next)
+    state.time[0] += 1
+
+
+def update_missing(state: TheoryState, arm: int) -> None:
+    """As LARL; what was to be measured is taken to be what was predicted."""
+    push_missing(state.lags, state.lags.place.size - 1, state.beta.size)
+    update_predictions(state, state.predictions[0, 0])
+
+
+def predict(state: TheoryState, arm: int) -> tuple[float, float]:
+    s = state.lags.place.size - 1
+    if state.time[0] < s:
+        return math.nan, math.nan
+    mean, width = score(state.ridge, arm, state.lags, s + 1)
+    return mean, radius(state, arm) * width
+
+
+bind(TheoryState, act, update, "LARL", update_missing=update_missing, predict=predict)
+
+
+def init(
+    ridge: Tiles, lags: Pairs, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
+) -> TheoryState:
+    """LARL's State with what the radius needs; refused without the world and a horizon."""
+    from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
+
+    if horizon is None or not isinstance(world, LatentAR):
+        raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
+    if ridge.theta.shape[0] != world.arms:
+        raise InvalidValue("LARL", "arms", ridge.theta.shape[0], f"{world.arms}, as many as its world has")
+    s, steady, arms = lags.place.size - 1, steady_state(world), world.arms
+    predictions = np.full((s + 1, world.k), world.stationary_mean)
+    size = np.linalg.norm(reward_parameters(world, s), axis=1)
+    return TheoryState(
+        ridge,
+        lags,
+        time,
+        np.zeros(arms),
+        np.zeros(arms),
+        predictions,
+        np.zeros(world.k),
+        steady.closed,
+        steady.push,
+        steady.drift,
+        bias_row(world, s),
+        np.array(world.beta),
+        np.array(world.mu),
+        noise_scale(world),
+        size,
+        context_bound(world, s, delta / 2.0, horizon),
+        delta,
+    )

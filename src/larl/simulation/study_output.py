@@ -1,0 +1,95 @@
+"""What `larl compare` leaves behind: figures, data and tables in a folder, and the tables on the screen."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from larl._core.files import write_whole
+from larl.simulation import plots
+from larl.simulation import tables as testbed
+from larl.simulation.result import Result
+
+
+def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference: str | None = None) -> None:
+    """Figures, data and tables into a folder; the tables on the screen too.
+
+    `axes`: one or two hyper-parameters over which regret is drawn. `reference`: the policy that the others are compared
+    with.
+    """
+    shown, note = testbed.leading(result), testbed.shown_note(result)
+    figures = {"regret": shown.plot_regret(note=note), "wins": shown.plot_wins(note=note)}
+    if len(axes) == 2:
+        figures["heatmap"] = plots.plot_heat(testbed.heat(result, *axes))
+    elif axes:
+        figures["heatmap"] = plots.plot_line(testbed.line(result, *axes))
+    table = testbed.units(result, reference)
+    written = [
+        result.save(out / "result.nc"),
+        write_whole(out / "summary.csv", result.summary(reference=reference).to_csv),
+        write_whole(out / "units.csv", partial(table.to_csv, index=False)),
+        write_whole(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
+    ]
+    for name, figure in figures.items():
+        written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
+    _show(result, reference)
+    _show_units(table)
+    if note:
+        print(f"\nin the figures: {note}")
+    print("\nwritten: " + ", ".join(str(path) for path in written))
+
+
+def _show_units(units: pd.DataFrame) -> None:
+    wanted = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
+    columns = [(measure, part) for measure, part in wanted if measure in set(units["measure"])]
+    words = {"mean": "mean", "p25": "25%", "p75": "75%"}
+    table = Table("policy", *(f"{measure}: {words[part]}" for measure, part in columns), box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for world, rows in units.groupby("world", sort=False):
+        if world:
+            table.add_row(Text(str(world), style="bold"))
+        for name, each in rows.groupby("policy", sort=False):
+            value = each.set_index("measure")[["mean", "mean_se", "p25", "p25_se", "p75", "p75_se"]].to_dict("index")
+            cells = [f"{value[m][part]:.1f} ± {value[m][f'{part}_se']:.1f}" for m, part in columns]
+            table.add_row(Text(f"  {name}"), *cells)
+    print("\nover units: mean and percentiles of the totals, ± their standard errors\n")
+    _console().print(table)
+
+
+def _show(result: Result, reference: str | None) -> None:
+    summary, several = result.summary(reference=reference), len(result.policies) > 1
+    name = reference or result.policies[0]
+    table = Table("policy", "mean", "± se", "sd", "95% of mean", box=None, header_style="bold")
+    for title in (f"minus {name}", "95% of it", "duels won") if several else ():
+        table.add_column(Text(title))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for world in result.worlds or [""]:
+        if world:
+            table.add_row(Text(world, style="bold"))
+        for policy, row in (summary.loc[world] if world else summary).iterrows():
+            cells = [
+                f"{row['mean']:.1f}",
+                f"{row['se']:.1f}",
+                f"{row['sd']:.1f}",
+                f"{row['low']:.1f} – {row['high']:.1f}",
+            ]
+            if several:
+                low, high = (row[f"minus {name}, {end}"] for end in ("low", "high"))
+                cells += ["", ""] if policy == name else [f"{row[f'minus {name}']:+.1f}", f"{low:+.1f} to {high:+.1f}"]
+                cells.append(f"{100 * row['duels won']:.0f}%")
+            table.add_row(Text(f"  {policy}"), *cells)
+    each = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
+    print(f"total regret over {result.data.sizes['trial']:,} {each}\n")
+    if several:
+        print(f"minus {name}: difference to {name}, trial by trial; duels won: mean share against each other policy\n")
+    _console().print(table)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 140)

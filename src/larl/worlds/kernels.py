@@ -1,0 +1,137 @@
+"""Worlds inside kernels: what every latent state can do, and the latent process, scalar or vector."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._core.compile import assign, entry_point, generic, implement, inline, kernel
+from larl._core.random import START, WORLD, normal_pair, random_bits, stream
+
+Floats = NDArray[np.float64]
+
+
+class Latent(NamedTuple):
+    """A world inside a kernel: its parameters, the last k latent states (latest first) and the current means.
+
+    A latent state has m components; those of one step are neighbours wherever several steps stand in a row.
+    """
+
+    gammas: Floats  # (m, mk) of z_t on `recent`
+    gamma0: Floats  # (m,)
+    factor: Floats  # (m, m): the covariance of the shocks is factor @ factor.T
+    mu: Floats
+    beta: Floats  # (arms, m)
+    sd: Floats
+    start_mean: Floats  # (mk,) of z_0 … z_{k−1}
+    start_factor: Floats  # (mk, mk): its covariance is factor @ factor.T
+    first: Floats  # (mk,) z_0 … z_{k−1} of this trial
+    recent: Floats  # (mk,)
+    shock: Floats  # (m,) scratch
+    next: Floats  # (m,) scratch
+    means: Floats
+
+
+@generic
+def begin(latent: Any, seed: int, trial: int) -> None:
+    """Draw what a trial starts from."""
+    raise TypeError("not a world's latent state")
+
+
+@generic
+def advance(latent: Any, key: np.uint64, t: int) -> float:
+    """Move to step t and set `latent.means`. Returns the draw of this step's reward noise, of variance 1.
+
+    One draw serves whichever arm is played: only that arm's noise is ever seen, so the law of the trial is the same
+    as with a draw per arm, and policies that are compared get the same random numbers.
+    """
+    raise TypeError("not a world's latent state")
+
+
+@generic
+def react(latent: Any, arm: int) -> None:
+    """Let the world feel which arm was played. Most worlds do not."""
+
+
+def begin_latent(latent: Latent, seed: int, trial: int) -> None:
+    """Draw z_0 … z_{k−1} of this trial."""
+    key, k = stream(seed, trial, START), latent.first.size
+    assign(latent.first, latent.start_mean)
+    for j in range(k):
+        draw, _ = normal_pair(key, j)
+        for i in range(k):
+            latent.first[i] += latent.start_factor[i, j] * draw
+
+
+@inline
+def draw_shocks(shock: Floats, first: float, key: np.uint64, t: int) -> None:
+    """The standard normal shocks of step t: `first`, drawn with the reward's noise, and those of further components."""
+    shock[0] = first
+    if shock.size > 1:
+        further = random_bits(~key, t)
+        for i in range(1, shock.size, 2):
+            left, right = normal_pair(further, i // 2)
+            shock[i] = left
+            if i + 1 < shock.size:
+                shock[i + 1] = right
+
+
+@inline
+def set_means(latent: Latent) -> None:
+    """The means at the current z: μ_a + β_aᵀz."""
+    for arm in range(latent.mu.size):
+        mean = latent.mu[arm]
+        for i in range(latent.next.size):
+            mean += latent.beta[arm, i] * latent.recent[i]
+        latent.means[arm] = mean
+
+
+def advance_latent(latent: Latent, key: np.uint64, t: int) -> float:
+    """Move z and the means to step t; the noise is standard normal."""
+    first, noise = normal_pair(key, t)
+    size, m = latent.recent.size, latent.next.size
+    if t * m < size:
+        for i in range(m):
+            latent.next[i] = latent.first[t * m + i]
+    else:
+        draw_shocks(latent.shock, first, key, t)
+        for i in range(m):
+            z = latent.gamma0[i]
+            for j in range(m):
+                z += latent.factor[i, j] * latent.shock[j]
+            for j in range(size):
+                z += latent.gammas[i, j] * latent.recent[j]
+            latent.next[i] = z
+    for j in range(size - 1, m - 1, -1):
+        latent.recent[j] = latent.recent[j - m]
+    for i in range(m):
+        latent.recent[i] = latent.next[i]
+    set_means(latent)
+    return noise
+
+
+implement(begin, Latent, begin_latent)
+implement(advance, Latent, advance_latent)
+
+
+@entry_point
+def simulate_step(latent: Any, seed: int, trial: int, t: int) -> float:
+    """Move to step t, drawing the start first where t = 0; returns the draw of its reward noise."""
+    if t == 0:
+        begin(latent, seed, trial)
+    return advance(latent, stream(seed, trial, WORLD), t)
+
+
+@entry_point
+def react_to(latent: Any, arm: int) -> None:
+    react(latent, arm)
+
+
+@kernel
+def trace_path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
+    begin(latent, seed, trial)
+    key = stream(seed, trial, WORLD)
+    for t in range(path.shape[0]):
+        advance(latent, key, t)
+        for i in range(path.shape[1]):
+            path[t, i] = latent.recent[i]

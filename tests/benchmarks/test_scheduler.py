@@ -1,0 +1,34 @@
+"""The simulated scheduler of benchmarks/scale.py, at the limits where the answer is known."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+PATH = Path(__file__).parents[2] / "benchmarks" / "scale.py"
+
+
+@pytest.fixture(scope="module")
+def simulate():
+    spec = importlib.util.spec_from_file_location("scale_benchmark", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.simulate
+
+
+def test_cores_are_the_limit(simulate):
+    assert simulate(10, [1.0] * 100, 0.0, 0.0) == pytest.approx(10.0)
+    assert simulate(1, [1.0, 2.0, 3.0], 0.0, 0.0) == pytest.approx(6.0)
+    assert simulate(200, [1.0] * 100, 0.0, 0.0) == pytest.approx(1.0)
+
+
+def test_the_scheduler_is_the_limit(simulate):
+    assert simulate(10, [1.0] * 100, 0.5, 0.0) == pytest.approx(100 * 0.5 + 1.0)
+
+
+def test_the_link_is_the_limit(simulate):
+    assert simulate(10, [1.0] * 100, 0.0, 0.3) == pytest.approx(1.0 + 100 * 0.3)
+
+
+def test_the_overhead_of_one_core_is_hidden_but_once(simulate):
+    assert simulate(1, [1.0] * 100, 0.5, 0.0) == pytest.approx(100.5)

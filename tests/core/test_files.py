@@ -1,0 +1,66 @@
+"""Folders for results: there before the work begins, gone again if it is refused."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from larl._core.files import output_folder, write_whole
+from larl.cli import app
+
+STUDY = 'horizon = 5\ntrials = 2\n[worlds.drift]\npaper = 1\n[policies.UCB]\npolicy = "UCB"\n'
+
+
+def fail(path: Path) -> None:
+    assert path.exists()
+    raise ValueError(path)
+
+
+def work(folder: Path, finished: bool) -> None:
+    if finished:
+        (folder / "done.txt").write_text("done")
+    fail(folder)
+
+
+def test_a_folder_is_removed_with_those_above_it_if_nothing_is_in_it(tmp_path):
+    with pytest.raises(ValueError, match="deep"), output_folder(tmp_path / "new" / "deep") as folder:
+        fail(folder)
+    assert not (tmp_path / "new").exists()
+    assert tmp_path.is_dir()
+
+
+def test_what_was_finished_and_what_was_there_stays(tmp_path):
+    (tmp_path / "old").mkdir()
+    for name in ("old", "half"):
+        with pytest.raises(ValueError, match="run"), output_folder(tmp_path / name / "run") as folder:
+            work(folder, finished=name == "half")
+    assert (tmp_path / "old").is_dir()
+    assert not (tmp_path / "old" / "run").exists()
+    assert (tmp_path / "half" / "run" / "done.txt").exists()
+
+
+def test_a_file_that_could_not_be_written_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match=r"table"):
+        write_whole(tmp_path / "new" / "table.csv", fail)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("diagnose", "{log}", "--reward", "nothing"),
+        ("diagnose", "{log}", "--unit", "a", "--no-unit"),
+        ("diagnose", "{log}", "--context", "wind"),
+        ("diagnose", "absent.csv"),
+        ("compare", "{study}", "--cluster", "nowhere"),
+        ("compare", "absent.toml"),
+        ("rehearse", "absent.toml"),
+    ],
+)
+def test_a_refused_command_leaves_no_folder(words, tmp_path):
+    (tmp_path / "log.csv").write_text("t,a,r\n0,0,1\n1,1,2\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    named = [word.format(log=tmp_path / "log.csv", study=tmp_path / "study.toml") for word in words]
+    done = CliRunner().invoke(app, [*named, "--out", str(tmp_path / "new" / "deep")])
+    assert done.exit_code == 2, done.output
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,88 @@
+"""Lines of tables and keys in TOML files."""
+
+import tomllib
+
+import pytest
+
+from larl._core.toml import line_of, lines
+
+TEXT = '''# a comment with [brackets] and a = "sign"
+horizon = 20 # with = another
+a.b . "c d" = 1
+list = [
+  1, # one, [two]
+  [2,
+   3],
+]
+text = """
+[not.a.table]
+key = "no" \\""" still
+"""
+raw = \'\'\'
+x = 1
+\'\'\'
+
+[worlds."k = 1, [x]"]
+start = { mean = 0.0, "s d" = [1.0, 2.0], inner = { deep = "}" } }
+empty = {}
+date = 1979-05-27T07:32:00Z
+
+[ policies . 'its'.grid ]
+s = [1, 5]
+alpha=[0.5,
+ 1.0]
+
+[[many]]
+x = 1
+[[many]]
+y = '#'
+z = 2
+'''
+
+
+def test_lines_of_everything():
+    found = lines(TEXT)
+    row = {text: number for number, text in enumerate(TEXT.splitlines(), 1)}
+    world = ("worlds", "k = 1, [x]")
+    assert found["horizon",] == 2
+    assert found["a", "b", "c d"] == found["a",] == 3
+    assert found["list", "[0]"] == 5
+    assert found["list", "[1]"] == 6
+    assert found["list", "[1]", "[1]"] == 7
+    assert found["text",] == 9
+    assert found["raw",] == row["raw = '''"]
+    assert found[world] == row['[worlds."k = 1, [x]"]']
+    for path in (("start",), ("start", "mean"), ("start", "s d", "[1]"), ("start", "inner", "deep")):
+        assert found[(*world, *path)] == found[world] + 1
+    assert found[(*world, "date")] == found[world] + 3
+    assert found["policies", "its", "grid"] == row["[ policies . 'its'.grid ]"]
+    assert found["policies", "its", "grid", "alpha", "[1]"] == row[" 1.0]"]
+    assert found["many", "z"] == row["z = 2"]
+
+
+def test_every_key_is_found_and_nothing_else():
+    found = set(lines(TEXT))
+
+    def keys(value, path):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield (*path, key)
+                yield from keys(inner, (*path, key))
+        elif isinstance(value, list) and path[:1] != ("many",):
+            for number, inner in enumerate(value):
+                yield (*path, f"[{number}]")
+                yield from keys(inner, (*path, f"[{number}]"))
+
+    extra = {("many", "x"), ("many", "y"), ("many", "z")}
+    assert found == set(keys(tomllib.loads(TEXT), ())) | extra
+
+
+@pytest.mark.parametrize(
+    ("path", "line"), [((), 1), (("nothing",), 1), (("list", "[7]"), 4), (("worlds", "k = 1, [x]", "mu"), 17)]
+)
+def test_what_is_absent_has_the_line_of_what_is_around_it(path, line):
+    assert line_of(lines(TEXT), path) == line
+
+
+def test_windows_line_ends():
+    assert lines('a = 1\r\n[t]\r\nb = "x"\r\nc = [1,\r\n2]\r\n')["t", "c", "[1]"] == 5

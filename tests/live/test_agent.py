@@ -1,0 +1,260 @@
+"""An agent is the engine's trial, one step at a time; its probabilities are exact."""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import larl
+from larl import worlds
+from larl._core.random import random_bits
+from larl.live.kernels import by_min_probability, by_probabilities, choose
+from larl.policies import Policy
+from tests.conftest import THREE_ARMS
+from tests.policies.test_live_functions import leaves
+
+STEPS = 60
+
+
+def live_specs() -> list[Policy]:
+    from tests.conftest import SPECS
+
+    return [spec for spec in SPECS if not isinstance(spec, larl.DynamicOracle)]
+
+
+def trace(spec: Policy, world: Any = THREE_ARMS, steps: int = STEPS, seed: int = 5) -> tuple[Any, Any]:
+    result = larl.compare({"policy": spec}, world, horizon=steps, trials=1, seed=seed)
+    return np.asarray(result.arm).ravel(), np.asarray(result.reward).ravel()
+
+
+@pytest.mark.parametrize("spec", live_specs(), ids=str)
+def test_a_trial_through_an_agent_is_the_engines(spec: Policy) -> None:
+    arms, rewards = trace(spec)
+    agent = larl.Agent(spec, 3, seed=5, horizon=STEPS, world=THREE_ARMS)
+    for t in range(STEPS):
+        decision = agent.decide()
+        assert decision.t == t
+        assert decision.arm == str(arms[t])
+        assert decision.probabilities[decision.arm] > 0.0
+        assert math.fsum(decision.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
+        assert agent.observe(decision, float(rewards[t])) == "learnt"
+
+
+@numba.njit
+def floor_counts(min_probability: float, available: Any, count: int, grid: int, counts: Any) -> None:
+    for i in range(grid):
+        counts[by_min_probability(i / grid, min_probability, available, count)] += 1
+
+
+@numba.njit
+def probability_counts(probabilities: Any, grid: int, counts: Any) -> None:
+    for i in range(grid):
+        counts[by_probabilities(i / grid, probabilities)] += 1
+
+
+def test_every_u_enumerated_gives_the_floor_and_the_action_probabilities() -> None:
+    counts, available = np.zeros(5, dtype=np.int64), np.array([True, False, True, True])
+    floor_counts(1 / 8, available, 3, 64, counts)
+    assert counts.tolist() == [8, 0, 8, 8, 40]  # the last is what is left to the policy
+    counts[:] = 0
+    floor_counts(1 / 3, available, 3, 3 * 512, counts)
+    assert counts.tolist() == [512, 0, 512, 512, 0]
+    counts[:] = 0
+    probability_counts(np.array([0.25, 0.0, 0.5, 0.25]), 64, counts)
+    assert counts.tolist() == [16, 0, 32, 16, 0]
+
+
+@numba.njit
+def draws(
+    state: Any, min_probability: float, available: Any, count: int, probabilities: Any, notes: Any, counts: Any
+) -> None:
+    for t in range(count):
+        counts[
+            choose_(
+                state,
+                np.zeros(0),
+                random_bits(np.uint64(1), t),
+                random_bits(np.uint64(2), t),
+                t,
+                min_probability,
+                available,
+                probabilities,
+                notes,
+            )
+        ] += 1
+
+
+choose_ = numba.njit(choose.__wrapped__)
+DRAWS = 100_000
+DRAWN = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
+
+
+@pytest.mark.parametrize("available", [[True, True, True], [True, False, True]])
+@pytest.mark.parametrize("spec", DRAWN, ids=str)
+def test_probabilities_are_those_of_a_hundred_thousand_draws(spec: Policy, available: list[bool]) -> None:
+    agent = larl.Agent(spec, 3, seed=1)
+    for reward in np.random.default_rng(2).normal(size=12):
+        agent.observe(agent.decide(), float(reward))
+    probabilities, notes, counts = np.zeros(3), np.zeros(3), np.zeros(3, dtype=np.int64)
+    draws(agent.state, 0.05, np.array(available), DRAWS, probabilities, notes, counts)
+    assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all(probabilities[available] >= 0.05)
+    assert np.all(probabilities[~np.array(available)] == 0.0)
+    assert np.all(
+        np.abs(counts - DRAWS * probabilities) <= 4.0 * np.sqrt(DRAWS * probabilities * (1.0 - probabilities)) + 1e-6
+    )
+
+
+def test_many_thompson_arms_are_as_likely_as_in_simulation() -> None:
+    """The quadrature, with sds that differ by a factor of 10⁴."""
+    from larl.policies._probabilities import largest_draw
+
+    @numba.njit
+    def law(mean: Any, sd: Any, available: Any, out: Any) -> None:
+        largest_draw(mean, sd, available, out)
+
+    mean, sd = np.array([0.0, 0.1, 0.3, -1.0, 0.2]), np.array([1.0, 1e-4, 0.02, 3.0, 0.5])
+    out = np.zeros(5)
+    law(mean, sd, np.ones(5, dtype=bool), out)
+    count = 400_000
+    best = np.argmax(mean + sd * np.random.default_rng(0).normal(size=(count, 5)), axis=1)
+    seen = np.bincount(best, minlength=5) / count
+    assert np.all(np.abs(seen - out) <= 4.0 * np.sqrt(out * (1 - out) / count) + 1e-9)
+    law(np.zeros(4), np.full(4, 2.0), np.array([True, True, False, True]), out[:4])
+    assert out[:4] == pytest.approx([1 / 3, 1 / 3, 0.0, 1 / 3], abs=1e-13)
+
+
+def test_what_happened_is_learnt_not_what_was_decided() -> None:
+    one, other = larl.Agent(larl.UCB(), ["a", "b"], seed=3), larl.Agent(larl.UCB(), ["a", "b"], seed=3)
+    decision = one.decide()
+    assert decision.arm == "a"
+    one.observe(decision, 2.0, arm="b")
+    other.decide(available=["b"])
+    other.observe("0-" + decision.id.partition("-")[2], 2.0)
+    assert same(one.state, other.state)
+    assert one.decide().arm == "b"
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(leaves(one), leaves(other), strict=True))
+
+
+def test_time_ticks_without_arms_and_without_rewards() -> None:
+    agent = larl.Agent(larl.RoundRobin(), ["a", "b"])
+    none = agent.decide(available=[])
+    assert (none.arm, none.probabilities) == (None, {"a": 0.0, "b": 0.0})
+    with pytest.raises(larl.InvalidValue, match="none was available at step 0"):
+        agent.observe(none, 1.0)
+    assert agent.decide().arm == "b"
+    assert agent.t == 2
+    assert agent.observe(none, 1.0, arm="a") == "corrected"  # it was played after all
+
+
+@pytest.mark.parametrize("max_delay", [1, 2, 5])
+def test_max_delay(max_delay: int) -> None:
+    agent = larl.Agent(larl.UCB(), 2, max_delay=max_delay)
+    decisions = [agent.decide() for _ in range(12)]
+    for i, decision in enumerate(decisions):
+        how = agent.observe(decision, 1.0)
+        assert how == ("late" if 12 - i > max_delay else "learnt" if i == 11 else "repaired")
+    assert agent.counts["late"] == 12 - max_delay
+    assert agent.observe(decisions[-1], 1.0) == "repeated"
+    assert agent.observe(decisions[-1], 2.0) == "corrected"
+    assert agent.observe(decisions[-1], None) == "corrected"
+
+
+MISTAKES = [
+    (lambda: larl.Agent("LARL", 2), "policy"),
+    (lambda: larl.Agent(larl.UCB(), 1), "arms"),
+    (lambda: larl.Agent(larl.UCB(), ["a", "a"]), "arms"),
+    (lambda: larl.Agent(larl.UCB(), 3, min_probability=0.4), "min_probability"),
+    (lambda: larl.Agent(larl.UCB(), 3, seed=-1), "seed"),
+    (lambda: larl.Agent(larl.UCB(), 3, max_delay=0), "max_delay"),
+    (lambda: larl.Agent(larl.DynamicOracle(), 2), "policy"),
+    (lambda: larl.Agent(larl.KalmanOracle(), 2), "world"),
+]
+
+
+@pytest.mark.parametrize(("make", "field"), MISTAKES, ids=[field for _, field in MISTAKES])
+def test_mistakes_name_the_field(make: Any, field: str) -> None:
+    with pytest.raises(larl.InvalidValue, match=field):
+        make()
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    agent = larl.Agent(larl.DiscountedUCB(0.9), ["a", "b"], seed=2)
+    decision = agent.decide()
+    agent.observe(decision, 1.0)
+    before, t = [np.copy(leaf) for leaf in leaves(agent.state)], agent.t
+    for call in (
+        lambda: agent.decide(available=["c"]),
+        lambda: agent.decide(available="a"),
+        lambda: agent.decide(context=[1.0]),
+        lambda: agent.observe(decision, math.nan),
+        lambda: agent.observe(decision, math.inf),
+        lambda: agent.observe(decision, "1"),  # type: ignore[arg-type]
+        lambda: agent.observe(decision, 1.0, arm="c"),
+        lambda: agent.observe("7-0", 1.0),
+        lambda: agent.observe("0-0", 1.0),
+        lambda: agent.observe(decision._replace(id="0x"), 1.0),
+    ):
+        with pytest.raises(larl.InvalidValue):
+            call()
+    assert agent.t == t
+    assert all(np.array_equal(a, b) for a, b in zip(before, leaves(agent.state), strict=True))
+
+
+@pytest.mark.parametrize("name", ["", None, 0, np.array([1, 2])], ids=str)
+def test_before_the_first_decision_nothing_can_be_observed(name: Any) -> None:
+    agent = larl.Agent(larl.UCB(), 2)
+    with pytest.raises(larl.InvalidValue, match="a Decision of this agent, or its id"):
+        agent.observe(name, 1.0)
+    assert agent.counts == dict.fromkeys(agent.counts, 0)
+
+
+def test_a_kalman_policy_predicts_through_what_is_missing() -> None:
+    """After n missing rewards its forecast of z is γⁿ times what it was."""
+    world = worlds.paper(1)
+    agent = larl.Agent(larl.KalmanOracle(), 2, world=world)
+    for _ in range(5):
+        agent.observe(agent.decide(), 3.0)
+    first = agent.decide()
+    later = [agent.decide() for _ in range(4)][-1]
+    assert first.expected is not None
+    assert later.expected == pytest.approx(first.expected * 0.9**4, rel=1e-12)
+
+
+def test_an_agent_of_another_trial_is_the_engines() -> None:
+    result = larl.compare({"policy": larl.LARL(2)}, THREE_ARMS, horizon=STEPS, trials=4, seed=5)
+    agent = larl.Agent(larl.LARL(2), 3, seed=5, trial=3)
+    for arm, reward in zip(
+        *(np.asarray(values)[..., 3, :].ravel() for values in (result.arm, result.reward)), strict=True
+    ):
+        decision = agent.decide()
+        assert decision.arm == str(arm)
+        agent.observe(decision, float(reward))
+
+
+@pytest.mark.parametrize("policy", [larl.LARL(2, context=1), larl.ThompsonSampling()], ids=str)
+def test_what_somebody_else_played_is_learnt_as_what_was_decided(policy: Policy) -> None:
+    """An agent that decides, and one that is told all that the first did: the same State, ids and next decision."""
+    first, second = (larl.Agent(policy, ["a", "b"], seed=3, min_probability=0.1, max_delay=4) for _ in range(2))
+    shown: Any = {"context": [0.5]} if getattr(policy, "context", 0) else {}
+    for t in range(23):
+        available = None if t % 5 else []
+        decision = first.decide(available, **shown)
+        assert second.record(decision.arm, **shown) == decision.id
+        if t % 3:
+            for agent in (first, second):
+                agent.observe(decision.id, 0.1 * t if decision.arm else None)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(first.state), leaves(second.state), strict=True))
+    assert first.decide(**shown) == second.decide(**shown)
+
+
+def test_an_arm_that_there_is_not_was_not_played() -> None:
+    agent = larl.Agent(larl.UCB(), ["a", "b"])
+    with pytest.raises(larl.InvalidValue, match="one of a, b"):
+        agent.record("c")
+    assert agent.t == 0

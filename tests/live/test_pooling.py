@@ -1,0 +1,127 @@
+"""What a pooled estimate is: full pooling is one ridge regression on all rows, partial pooling a posterior."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import larl
+from larl.live.kernels import choose, go_through
+from larl.policies._partial_pooling import KAPPAS, partial_init
+from larl.policies._pooling import stacked, unit_view
+from tests.live.cohorts import Rows, by_hand
+
+UNITS, ALPHA, LAMBDA = 4, 0.7, 2.0
+NOTHING = np.zeros((1, 0))
+
+
+def test_full_pooling_is_one_ridge_regression_on_the_rows_of_all() -> None:
+    cohort, rows = larl.Cohort(larl.LARL(2, ALPHA, LAMBDA), 2, 5, pooling="full"), Rows(2, 2, UNITS)
+    for unit, decision, reward in by_hand(cohort, UNITS, 25):
+        arm = int(decision.arm)
+        if decision.t >= 2:
+            mine, x = [(x, r) for _, a, x, r in rows.rows if a == arm], rows.context(unit)
+            v = LAMBDA * np.eye(x.size) + sum((np.outer(x, x) for x, _ in mine), np.zeros((x.size, x.size)))
+            theta = np.linalg.solve(v, sum((r * x for x, r in mine), np.zeros(x.size)))
+            assert decision.expected == pytest.approx(x @ theta, abs=1e-9)
+            assert decision.width == pytest.approx(ALPHA * math.sqrt(x @ np.linalg.solve(v, x)), abs=1e-9)
+        rows.add(unit, arm, reward)
+
+
+def test_ucb_pools_its_sums() -> None:
+    cohort = larl.Cohort(larl.UCB(), 2, pooling="full")
+    total, plays = np.zeros(2), np.zeros(2)
+    for _, decision, reward in by_hand(cohort, UNITS, 10):
+        arm = int(decision.arm)
+        assert decision.expected == pytest.approx(total[arm] / (1.0 + plays[arm]), abs=1e-12)
+        total[arm] += reward
+        plays[arm] += 1
+
+
+class Joint:
+    """The posterior of (θ, δ_0 … δ_n−1), θ_u = θ + δ_u, written out: one normal of all coordinates for each arm."""
+
+    def __init__(self, rows: Rows, arm: int, kappa: float) -> None:
+        self.size = d = rows.size
+        n = d * (1 + UNITS)
+        precision = np.diag(np.repeat([LAMBDA, kappa], [d, d * UNITS]))
+        shift, self.density = np.zeros(n), (0.0, 0.0)
+        mine = [(unit, x, r) for unit, a, x, r in rows.rows if a == arm]
+        design = np.array([self.row(unit, x) for unit, x, _ in mine]).reshape(-1, n)
+        rewards = np.array([r for _, _, r in mine])
+        if mine:  # of all rewards at once: log det and square of their joint normal, σ = 1
+            cov = np.eye(len(mine)) + design @ np.linalg.solve(precision, design.T)
+            self.density = np.linalg.slogdet(cov)[1], float(rewards @ np.linalg.solve(cov, rewards))
+            precision, shift = precision + design.T @ design, design.T @ rewards
+        self.cov = np.linalg.inv(precision)
+        self.mean = self.cov @ shift
+
+    def row(self, unit: int, x: Any) -> Any:
+        z = np.zeros(self.size * (1 + UNITS))
+        z[: self.size] = z[self.size * (1 + unit) : self.size * (2 + unit)] = x
+        return z
+
+    def forecast(self, unit: int, x: Any) -> tuple[float, float]:
+        z = self.row(unit, x)
+        return float(z @ self.mean), math.sqrt(z @ self.cov @ z)
+
+
+def predict(state: Any, arm: int) -> tuple[float, float]:
+    """What a State expects of an arm, and its width."""
+    probabilities, notes, only, key = np.zeros(2), np.zeros(3), np.arange(2) == arm, np.uint64(0)
+    choose(state, NOTHING[0], key, key, 0, 0.0, only, probabilities, notes)
+    return float(notes[0]), float(notes[1])
+
+
+@pytest.mark.parametrize("s", [0, 2])
+def test_partial_pooling_is_the_posterior_under_the_likeliest_kappa(s: int) -> None:
+    cohort, rows = larl.Cohort(larl.LARL(s, ALPHA, LAMBDA), 2, 6, pooling="partial"), Rows(s, 2, UNITS)
+    for step, (unit, decision, reward) in enumerate(by_hand(cohort, UNITS, 25)):
+        if decision.t >= s and step % 7 == 0:
+            joint = [[Joint(rows, arm, LAMBDA * kappa) for arm in (0, 1)] for kappa in KAPPAS]
+            best = int(np.argmax([evidence(arms, len(rows.rows)) for arms in joint]))
+            mean, sd = joint[best][int(decision.arm)].forecast(unit, rows.context(unit))
+            assert decision.expected == pytest.approx(mean, abs=1e-9)
+            assert decision.width == pytest.approx(ALPHA * sd, abs=1e-9)
+        rows.add(unit, int(decision.arm), reward)
+    joint = [[Joint(rows, arm, LAMBDA * kappa) for arm in (0, 1)] for kappa in KAPPAS]
+    state: Any = cohort.state("unit 0")
+    assert np.allclose(state.evidence, [np.sum([arm.density for arm in arms], axis=0) for arms in joint], rtol=1e-9)
+    assert int(state.rows[0]) == len(rows.rows)
+
+
+def evidence(arms: list[Joint], count: int) -> float:
+    """log of |cov|^{−1/2} (rᵀcov⁻¹r)^{−n/2}, the density of n rewards with σ integrated out, up to a constant."""
+    log, square = np.sum([arm.density for arm in arms], axis=0)
+    return -0.5 * (log + count * math.log(square)) if count else 0.0
+
+
+@pytest.mark.parametrize("kappa", [1e-9, 1e9])
+def test_its_limits_are_full_pooling_and_none(kappa: float) -> None:
+    """κ → ∞: one regression for all. κ → 0: a unit's own, with next to no prior (rows enough to do without one)."""
+    draws, start = np.random.default_rng(3), larl.LARL(1, ridge=LAMBDA).init(2)
+    units, rows = stacked(partial_init(start.ridge, start.lags, 1, 1.0, (kappa / LAMBDA,)), UNITS), Rows(1, 2, UNITS)
+    for _ in range(300):
+        unit, arm, reward = int(draws.integers(UNITS)), int(draws.integers(2)), float(draws.normal())
+        go_through(unit_view(units, unit), NOTHING, np.array([arm]), np.array([reward]), 0, 1)
+        rows.add(unit, arm, reward)
+    x, mine = rows.context(2), [(x, r) for u, a, x, r in rows.rows if a == 1 and (u == 2 or kappa > 1.0)]
+    prior = (LAMBDA if kappa > 1.0 else kappa) * np.eye(x.size)
+    v = prior + sum((np.outer(x, x) for x, _ in mine), np.zeros((x.size, x.size)))
+    mean, width = predict(unit_view(units, 2), 1)
+    assert mean == pytest.approx(x @ np.linalg.solve(v, sum((r * x for x, r in mine), np.zeros(x.size))), abs=1e-5)
+    assert width == pytest.approx(math.sqrt(x @ np.linalg.solve(v, x)), abs=1e-5)
+
+
+def test_standardised_and_pooled_neither_offset_nor_unit_matters() -> None:
+    decisions = []
+    for offset, unit in ((0.0, 1.0), (1024.0, 8.0)):
+        cohort, draws = larl.Cohort(larl.LARL(1, standardise=True), 2, 1, pooling="partial"), np.random.default_rng(0)
+        decisions.append([])
+        for i in range(150):
+            decision = cohort.decide(f"{i % 3}")
+            reward = float(np.round(draws.normal() + (i % 3) * int(str(decision.arm)), 3))
+            cohort.observe(decision, offset + unit * reward)
+            decisions[-1].append(decision.arm)
+    assert decisions[0] == decisions[1]

@@ -1,0 +1,173 @@
+"""The laws that every registered policy obeys."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import larl
+from larl._core.compile import copy_fields
+from larl._core.random import policy_bits
+from larl.policies import REGISTRY, Policy, from_dict, from_json
+from larl.worlds import Simulator
+from tests.conftest import SPECS, THREE_ARMS
+from tests.stepping import decide, learn
+
+HORIZON, SEED = 60, 11
+
+
+def trace(spec: Policy, world: larl.LatentAR = THREE_ARMS, trials: int = 3, **options: object) -> larl.Result:
+    return larl.compare({"it": spec}, world, horizon=HORIZON, trials=trials, seed=SEED, **options)
+
+
+def fresh(spec: Policy, world: larl.LatentAR = THREE_ARMS) -> tuple:
+    return spec.init(world.arms, horizon=HORIZON, world=world)
+
+
+def same(left: tuple, right: tuple) -> bool:
+    """Whether two States are equal bit for bit."""
+    return all(
+        same(a, b) if isinstance(a, tuple) else np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def test_live_is_batched_bit_for_bit(spec):
+    batched = trace(spec)
+    for trial in range(3):
+        state, walk = fresh(spec), Simulator(THREE_ARMS, SEED, trial)
+        for t in range(HORIZON):
+            if isinstance(spec, larl.DynamicOracle):
+                state.means[:] = walk.means
+            arm = decide(state, walk.word)
+            reward = walk.reward(arm)
+            assert arm == batched.arm[0, trial, t]
+            assert reward == batched.reward[0, trial, t].item()
+            assert walk.means.max() - walk.means[arm] == batched.regret[0, trial, t].item()
+            learn(state, arm, reward)
+            walk.advance()
+
+
+def test_every_trial_starts_afresh(spec):
+    # One trial alone equals the same trial after others, on the same thread and with the same template.
+    together = trace(spec, trials=4, threads=1, block=4)
+    alone = trace(spec, trials=4, threads=1, block=1)
+    assert together.data.identical(alone.data)
+
+
+@pytest.mark.parametrize(("threads", "block"), [(1, 7), (2, 1), (2, 3), (3, None)])
+def test_threads_and_blocks_change_nothing(spec, threads, block):
+    expected = trace(spec, trials=9, threads=1, block=9)
+    assert trace(spec, trials=9, threads=threads, block=block).data.identical(expected.data)
+
+
+def test_act_changes_nothing_and_update_only_its_own_state(spec):
+    state, other = fresh(spec), fresh(spec)
+    untouched, rng = copy_fields(other), np.random.default_rng(0)
+    for t in range(HORIZON):
+        before = copy_fields(state)
+        word = int(policy_bits(SEED, 0, t))
+        assert decide(state, word) == decide(state, word)
+        assert same(state, before)
+        learn(state, int(rng.integers(3)), float(rng.normal()))
+    assert same(other, untouched)
+
+
+def test_specs_survive_json(spec):
+    assert from_json(spec.to_json()) == spec
+    assert from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert hash(from_json(spec.to_json())) == hash(spec)
+
+
+def test_a_refusal_survives_pickling():
+    with pytest.raises(larl.InvalidValue) as refusal:
+        larl.LARL(-1)
+    again = pickle.loads(pickle.dumps(refusal.value))
+    assert (str(again), again.name, again.value) == (str(refusal.value), "s", -1)
+
+
+def test_specs_say_what_is_wrong():
+    cases = [
+        (lambda: larl.LARL(-1), "LARL: s = -1 is not usable; accepted: a whole number ≥ 0"),
+        (lambda: larl.LARL(1.5), "LARL: s = 1.5 is not usable"),
+        (lambda: larl.LARL(1, ridge=0.0), "LARL: ridge = 0.0 is not usable; accepted: a finite number and > 0"),
+        (
+            lambda: larl.Auto(orders=(2, 1)),
+            "Auto: orders = (2, 1) is not usable; accepted: one or more whole numbers ≥ 1",
+        ),
+        (
+            lambda: larl.Auto(orders=3),
+            "Auto: orders = 3 is not usable; accepted: one or more whole numbers ≥ 1, in rising",
+        ),
+        (lambda: larl.Auto(memory=1), "Auto: memory = 1 is not usable; accepted: a whole number ≥ 10"),
+        (lambda: larl.DiscountedUCB(1.5), "DiscountedUCB: discount = 1.5"),
+        (lambda: larl.Exp3(reward_range=(1.0, 1.0)), "low < high"),
+        (lambda: larl.LARLBIC(10), "explore = 10 is not usable; accepted: a whole number ≥ s_max + 2 = 17"),
+        (lambda: larl.Rexp3(1.0).init(2), "Rexp3: horizon = None"),
+        (lambda: larl.KalmanOracle().init(2), "KalmanOracle: world = None"),
+        (lambda: larl.KalmanOracle().init(2, world=THREE_ARMS), "KalmanOracle: arms = 2 is not usable; accepted: 3"),
+        (lambda: larl.LARL(1, radius="theory").init(2, horizon=9, world=THREE_ARMS), "LARL: arms = 2"),
+        (lambda: from_json("[1]"), "JSON = [1]"),
+        (lambda: larl.LARL(1, radius="theory").init(2), "LARL: radius = 'theory'"),
+        (lambda: from_dict({"policy": "Larl", "s": 1}), "policy = 'Larl' is not usable; accepted: AR2, ARUCB"),
+        (lambda: from_dict({"policy": "LARL"}), "LARL: s = None is not usable; accepted: a value"),
+        (lambda: from_dict({"policy": "UCB", "s": 1}), "UCB: s = 1 is not usable; accepted: only the fields alpha"),
+    ]
+    for make, words in cases:
+        with pytest.raises(larl.InvalidValue) as refusal:
+            make()
+        assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_specs_are_frozen_and_described(name):
+    spec = next(spec for spec in SPECS if type(spec).__name__ == name)
+    assert REGISTRY[name].__doc__
+    assert not REGISTRY[name].__doc__.startswith(name + "(")
+    with pytest.raises(AttributeError):
+        spec.anything = 1  # type: ignore[attr-defined]
+
+
+DECIDED_BY_NUMBERS = [
+    larl.LARL(0),
+    larl.LARL(3),
+    larl.LARL(2, radius="theory"),
+    larl.LARLBIC(20, s_max=4),
+    larl.UCB(),
+    larl.ARUCB(2),
+    larl.SharedLARL(),
+    larl.SharedLARL(2, window=15, modes=2),
+    larl.SlidingWindowUCB(12),
+    larl.DiscountedUCB(0.9),
+    larl.SlidingWindowLinUCB(2, window=15),
+    larl.KalmanOracle(),
+    larl.KalmanOracle(filter="steady"),
+    larl.AdaptiveLARL(3),
+]
+
+
+@pytest.mark.parametrize("spec", DECIDED_BY_NUMBERS, ids=str)
+def test_relabelling_the_arms_permutes_the_choices(spec):
+    # The same history under two labellings. Left out are policies that chance or the order of arms decides.
+    order = [2, 0, 1]  # new label → old label
+    values = THREE_ARMS.to_dict()
+    turned = larl.LatentAR.from_dict(values | {name: [values[name][old] for old in order] for name in ("beta", "mu")})
+    state, other, rng = fresh(spec), fresh(spec, turned), np.random.default_rng(4)
+    compared = 0
+    for t in range(HORIZON):
+        if t >= 20:  # exploration, first looks and empty windows are over
+            assert order[decide(other, 0)] == decide(state, 0)
+            compared += 1
+        arm, reward = int(rng.integers(3)) if t >= 3 else t, float(rng.normal())
+        learn(state, arm, reward)
+        learn(other, order.index(arm), reward)
+    assert compared == HORIZON - 20
+
+
+def test_ties_go_to_the_lowest_arm():
+    for spec in (larl.LARL(0), larl.UCB(), larl.SlidingWindowUCB(5), larl.DiscountedUCB(0.9), larl.LARL(1)):
+        state = fresh(spec)
+        if spec == larl.LARL(1):
+            learn(state, 0, 0.0)  # its first step is random
+        assert decide(state, 2**64 - 1) == 0

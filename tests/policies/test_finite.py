@@ -1,0 +1,210 @@
+"""Finite rewards of any kind leave a finite State and valid probabilities, in every policy."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import larl
+from larl._core.compile import compiled_for, copy_fields
+from larl.live.kernels import choose
+from larl.policies import Policy
+from larl.policies._contract import register
+from tests.conftest import THREE_ARMS
+from tests.policies.test_live_functions import leaves
+from tests.stepping import decide, learn
+
+STEPS = 110
+Reward = Callable[[int, int, np.random.Generator], float]
+KINDS: dict[str, Reward] = {
+    "constant": lambda arm, t, draws: 3.7,
+    "zero": lambda arm, t, draws: 0.0,
+    "an arm's number": lambda arm, t, draws: float(arm),
+    "two values": lambda arm, t, draws: float(t // 3 % 2),
+    "Bernoulli 0.02": lambda arm, t, draws: float(draws.random() < 0.02),
+    "Bernoulli 0.5": lambda arm, t, draws: float(draws.random() < 0.5),
+    "Bernoulli 0.98": lambda arm, t, draws: float(draws.random() < 0.98),
+    "Likert": lambda arm, t, draws: float(draws.integers(1, 6)),
+    "integers": lambda arm, t, draws: float(draws.integers(-1000, 1000)),
+    "12 digits in common": lambda arm, t, draws: 1e6 + 1e-6 * draws.normal(),
+    "one outlier": lambda arm, t, draws: draws.normal() + 1e6 * (t == 40),
+    "an outlier early": lambda arm, t, draws: draws.normal() + 1e6 * (t == 1),
+    "±1e30": lambda arm, t, draws: 1e30 * (-1.0) ** t,
+    "±1e100": lambda arm, t, draws: 1e100 * (-1.0) ** t,
+    "zeros, then 1e100": lambda arm, t, draws: 1e100 * (t > 50),
+    "1e-300": lambda arm, t, draws: 1e-300 * draws.normal(),
+    "growing": lambda arm, t, draws: 10.0 ** (t - 55),
+    "shrinking": lambda arm, t, draws: 10.0 ** (55 - t),
+}
+
+
+def finite(state: Any) -> bool:
+    return all(np.isfinite(leaf).all() for leaf in leaves(state))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_stays_finite(spec: Policy, kind: str) -> None:
+    draws, out, notes, can = np.random.default_rng(0), np.zeros(3), np.zeros(3), np.ones(3, dtype=np.bool_)
+    state = copy_fields(spec.init(3, horizon=STEPS, world=THREE_ARMS))
+    fixed = (state, np.zeros(0), np.uint64(7), np.uint64(8))
+    call = compiled_for(choose, *fixed, 0, 0.5, can, out, notes)
+    for t in range(STEPS):
+        arm = call(*fixed, t, 0.0, can, out, notes)
+        assert out.min() >= 0.0
+        assert out.sum() == pytest.approx(1.0, abs=1e-9)
+        assert not np.isinf(notes[0])
+        learn(state, arm, math.nan if draws.random() < 0.1 else KINDS[kind](arm, t, draws))
+        assert finite(state), t
+
+
+FREE_OF_UNITS = [
+    larl.Auto(),
+    larl.AdaptiveLARL(),
+    larl.SharedLARL(),
+    larl.LARL(1, standardise=True),
+    larl.LARL(3, standardise=True),
+    larl.UCB(standardise=True),
+    larl.DiscountedUCB(0.95, standardise=True),
+]
+
+
+@pytest.mark.parametrize("pay", [(1.0, 2.0), (2.0, 1.0), (1.0, 2.0, 3.0), (1e6, 1e6 + 1.0), (0.0, 1e-9, 0.0)], ids=str)
+@pytest.mark.parametrize("spec", FREE_OF_UNITS, ids=str)
+def test_of_arms_that_always_pay_the_same_the_better_is_played_in_the_end(spec: Policy, pay: tuple[float, ...]) -> None:
+    seeds, steps, best = 8, 150, int(np.argmax(pay))
+    for seed in range(seeds):
+        agent, hits = larl.Agent(spec, len(pay), seed=seed), 0
+        for t in range(steps):
+            decision = agent.decide()
+            agent.observe(decision, pay[int(str(decision.arm))])
+            hits += t >= steps - 40 and decision.arm == str(best)
+        assert hits >= 32, seed
+
+
+def test_rows_beyond_double_precision_do_not_spoil_a_regression() -> None:
+    # Rows of up to 10⁸ in size for 20,000 steps, then ordinary ones: the inverse stays positive definite throughout.
+    from larl.policies._linalg.packed_ridge import whole_inverse
+
+    state, draws = larl.LARL(2).init(2), np.random.default_rng(3)
+    for t in range(20_000):
+        learn(state, t % 2, float(10.0 ** draws.uniform(4, 8) * draws.normal()))
+    for t in range(200):
+        learn(state, t % 2, float(draws.normal()))
+    for arm in range(2):
+        assert np.linalg.eigvalsh(whole_inverse(state.ridge, arm)).min() > -1e-12
+
+
+@pytest.mark.parametrize("lost", ["a particle", "a block", "a population", "all", "all and their coordinates"])
+@pytest.mark.parametrize("memory", [15, 500])
+def test_auto_recovers_from_particles_that_are_not_finite(lost: str, memory: int) -> None:
+    state, draws = larl.Auto(orders=(1, 3), particles=32, memory=memory).init(2), np.random.default_rng(5)
+    swarm, rows = state.swarm, state.swarm.rows
+    for t in range(40):
+        learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
+    where: Any = {"a particle": (0, slice(None), 3), "a block": 0}.get(lost, slice(None))
+    if lost == "a population":
+        where = swarm.owner == swarm.owner[0]
+    first = 0 if lost.endswith("coordinates") else rows.mean
+    broken = np.zeros_like(swarm.data, dtype=bool)
+    broken[where] = True
+    broken[:, :first] = broken[:, rows.weight :] = False
+    swarm.data[broken] = math.nan
+    for t in range(60):
+        learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
+        assert finite(state)
+    assert decide(state, 0) == 1
+    assert state.mean[1] - state.mean[0] == pytest.approx(2.0, abs=1.0)
+
+
+class BrokenState(NamedTuple):
+    value: Any
+    probability: Any
+
+
+def broken_act(state: BrokenState, word: np.uint64) -> int:
+    return 0
+
+
+def broken_update(state: BrokenState, arm: int, reward: float) -> None:
+    if reward == 13.0:
+        state.value[0] = math.nan
+    state.probability[0] = reward
+
+
+def broken_action_probabilities(state: BrokenState, available: Any, out: Any) -> None:
+    out[0], out[1] = state.probability[0], 1.0 - state.probability[0]
+    if state.probability[0] == 7.0:
+        out[0], out[1] = math.nan, math.nan
+    if state.probability[0] == 5.0:
+        out[1] = 0.0
+
+
+def broken_predict(state: BrokenState, arm: int) -> tuple[float, float]:
+    return math.inf if state.probability[0] == 0.25 else 0.0, 1.0
+
+
+@register(
+    BrokenState, broken_act, broken_update, predict=broken_predict, action_probabilities=broken_action_probabilities
+)
+@dataclass(frozen=True)
+class Broken(Policy):
+    """Fails in a way that the last reward names."""
+
+    def init(self, arms: int, **_: Any) -> BrokenState:
+        return BrokenState(np.zeros(1), np.ones(1))
+
+
+larl.policies.REGISTRY.pop("Broken")  # the laws of registered policies do not hold for it
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        (13.0, "nan"),
+        (7.0, "probabilities"),
+        (2.0, "probabilities"),
+        (5.0, "probabilities"),
+        (0.25, "forecast"),
+    ],
+)
+def test_an_agent_does_not_decide_with_what_is_not_finite(reward: float, message: str, tmp_path: Any) -> None:
+    for live, unit in ((larl.Agent(Broken(), 2), ()), (larl.Cohort(Broken(), 2), ("unit",))):
+        decision = live.decide(*unit)
+        live.save(tmp_path / f"{len(unit)}.json")
+        live.observe(decision, reward)
+        with pytest.raises(larl.PolicyError, match=f"Broken.*{message}"):
+            live.decide(*unit)
+        assert live.t == 1
+        if reward == 13.0:
+            with pytest.raises(larl.PolicyError, match="not saved"):
+                live.save(tmp_path / f"{len(unit)}.json")
+        live.observe(decision, 1.0)  # corrected
+        assert live.decide(*unit).probabilities == {"0": 1.0, "1": 0.0}
+
+
+def test_true_and_false_are_rewards() -> None:
+    agents = [larl.Agent(larl.UCB(), 2) for _ in range(2)]
+    for reward in (True, False, np.True_):
+        for agent, told in zip(agents, (reward, float(reward)), strict=True):
+            agent.observe(agent.decide(), told)
+    assert agents[0].pack() == agents[1].pack()
+
+
+def test_a_reward_that_is_too_large_is_refused_with_the_limit() -> None:
+    agent = larl.Agent(larl.UCB(), 2)
+    decision = agent.decide()
+    with pytest.raises(larl.InvalidValue, match=r"reward = 1e\+200 .*≤ 1e\+100"):
+        agent.observe(decision, 1e200)
+    assert agent.counts["learnt"] == 0
+    assert agent.observe(decision, 1e100) == "learnt"
+
+
+def test_agents_and_cohorts_have_a_short_repr() -> None:
+    agent, cohort = larl.Agent(larl.UCB(), ["a", "b"], seed=3), larl.Cohort(larl.UCB(), ["a", "b"])
+    agent.decide()
+    cohort.decide("unit")
+    assert repr(agent) == f"Agent({larl.UCB()}, arms=['a', 'b'], seed=3, t=1)"
+    assert repr(cohort) == f"<Cohort of 1 unit: {larl.UCB()}, arms=['a', 'b'], pooling='none', t=1>"

@@ -1,0 +1,97 @@
+"""Figures: nothing is clipped, whatever the number of policies and the length of their names."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import larl
+from larl import worlds
+from larl.simulation import plots
+
+LONG = "Discounted Thompson sampling with a long descriptive name, discount = 0.98, number {}"
+PLACES = {"the paper's world of order 1, with scaled noise and a far start": worlds.paper(1), "k = 5": worlds.paper(5)}
+
+
+def result(count: int, name: str, world: object = None) -> larl.Result:
+    policies = {name.format(i): larl.UCB(alpha=0.1 + 0.2 * i) for i in range(count)}
+    return larl.compare(policies, world or worlds.paper(1), horizon=20, trials=20, progress=False)
+
+
+def assert_nothing_is_clipped(figure: Figure) -> None:
+    """As it is saved, at once: the layout may change if the figure is drawn again."""
+    figure.savefig(io.BytesIO(), format="png")
+    FigureCanvasAgg(figure)
+    box, size = figure.get_tightbbox(figure.canvas.get_renderer()), figure.get_size_inches()
+    assert (np.array([box.x0, box.y0]) > -0.01).all(), box
+    assert (np.array([box.x1, box.y1]) < size + 0.01).all(), (box, size)
+    for axis in figure.axes:
+        inches = axis.get_window_extent().size / figure.dpi
+        assert (inches > 0.7).all(), inches
+
+
+SHORT, USUAL = "P{}", "LARL s={} alpha=0.5"
+SIZES = [(count, name) for count in (1, 2, 3) for name in (SHORT, USUAL, LONG)] + [(8, USUAL), (8, LONG), (20, LONG)]
+
+
+@pytest.mark.parametrize(("count", "name"), SIZES)
+def test_nothing_of_a_comparison_is_clipped(count, name):
+    note = "LARL: the best of 4 candidates (those with the least mean regret in a world, chosen on these same trials)"
+    for world in (None, PLACES):
+        found = result(count, name, world)
+        for figure in (
+            found.plot_regret(),
+            found.plot_wins(),
+            found.plot_regret(note=note),
+            found.plot_wins(note=note),
+        ):
+            assert_nothing_is_clipped(figure)
+    assert_nothing_is_clipped(found.plot_regret(column=True))
+
+
+@pytest.mark.parametrize("count", [1, 5, 12])
+@pytest.mark.parametrize("name", ["P{}", LONG], ids=["short", "long"])
+def test_nothing_of_other_figures_is_clipped(count, name):
+    names = [name.format(i) for i in range(count)]
+    assert_nothing_is_clipped(plots.plot_shares(names, names, np.full((count, count), 0.5)))
+    assert_nothing_is_clipped(plots.plot_closed(names, names, [[(50.0, 5.0)] * count] * count))
+    for world in (None, PLACES):
+        assert_nothing_is_clipped(plots.plot_growth({t: result(count, name, world) for t in (10, 100)}))
+
+
+def lookback(policies: dict[str, larl.policies.Policy], world: object = None) -> larl.Result:
+    return larl.compare(policies, world or worlds.paper(1), horizon=30, trials=20, progress=False)
+
+
+def test_lookback_reads_s_from_the_specs_whatever_the_names():
+    named = lookback({"short memory": larl.LARL(1), "none": larl.LARL(0), "five": larl.LARL(5)})
+    figure = named.plot_lookback()
+    assert_nothing_is_clipped(figure)
+    line = figure.axes[0].lines[0]
+    assert line.get_xdata().tolist() == [0, 1, 5]
+    total = named.total("k").mean("trial")
+    assert line.get_ydata() == pytest.approx(total.sel(policy=["none", "short memory", "five"]).values)
+
+
+def test_lookback_has_a_line_for_each_setting_and_policies_without_s_beside():
+    policies = {f"a{s}{alpha}": larl.LARL(s, alpha=alpha) for s in (0, 2) for alpha in (0.5, 1.0)}
+    figure = lookback(policies | {"UCB": larl.UCB(), LONG: larl.Random()}, PLACES).plot_lookback()
+    assert_nothing_is_clipped(figure)
+    labels = [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
+    assert len(labels) == 2 * (2 + 2)
+    assert "k = 5 · alpha=0.5" in labels
+    assert "k = 5 · UCB" in labels
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        ({"UCB": larl.UCB()}, "at least one policy that has s"),
+        ({"one": larl.LARL(1), "two": larl.LARL(1)}, "policy = 'two' .* 'one' has the same settings"),
+    ],
+)
+def test_lookback_refuses_what_has_no_line(policies, words):
+    with pytest.raises(larl.InvalidValue, match=words):
+        lookback(policies).plot_lookback()

@@ -1,0 +1,136 @@
+"""Worlds beyond the paper's: their laws, and that the engine, the walk and the baselines take them like any other."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import larl
+from larl.worlds import Simulator
+from larl.worlds.variants import Burden, ChangePoints, HeavyTails, Seasonal, from_dict
+from tests.conftest import THREE_ARMS
+
+BASE = larl.LatentAR(gammas=(0.5, 0.3), beta=(-1.0, 1.5), mu=(0.2, 0.0), gamma0=0.1)
+WORLDS = {
+    "tails": HeavyTails(BASE, df=3.0),
+    "burden": Burden(BASE, effect=(0.0, -0.7)),
+    "changes": ChangePoints(arms=2, hazard=0.1),
+    "seasons": Seasonal(mu=(0.0, 0.5), amplitude=(1.0, 0.2), phase=(0.0, 1.0), period=20.0),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_walk_is_the_engines_trial(name):
+    world = WORLDS[name]
+    result = larl.compare({"it": larl.LARL(2)}, world, horizon=40, trials=2, seed=5)
+    for trial in range(2):
+        walk = Simulator(world, 5, trial)
+        for t in range(40):
+            arm = int(result.arm[0, trial, t])
+            assert walk.reward(arm) == result.reward[0, trial, t].item()
+            assert walk.means.max() - walk.means[arm] == result.regret[0, trial, t].item()
+            walk.advance(arm)
+
+
+@pytest.mark.parametrize("world", [*WORLDS.values(), BASE], ids=str)
+def test_survives_json(world):
+    assert from_dict(json.loads(json.dumps(world.to_dict()))) == world
+
+
+def test_a_world_is_not_read_as_another_kind():
+    with pytest.raises(larl.InvalidValue, match="world = 'HeavyTails'"):
+        larl.LatentAR.from_dict(BASE.to_dict() | {"world": "HeavyTails"})
+    with pytest.raises(larl.InvalidValue, match="Simulator: arm = 2"):
+        Simulator(BASE, 0, 0).reward(2)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_threads_change_nothing(name):
+    policies = {"LARL": larl.LARL(1), "D-UCB": larl.DiscountedUCB(0.9)}
+    one, two = (larl.compare(policies, WORLDS[name], horizon=30, trials=7, threads=n) for n in (1, 2))
+    assert one.data.identical(two.data)
+
+
+def test_heavy_tails_have_students_law_and_the_base_path():
+    # 20,000 noises of one arm, a Kolmogorov–Smirnov test against the scaled t; the path is the base world's.
+    world, noise = HeavyTails(BASE, df=3.0), []
+    for trial in range(100):
+        walk, path = Simulator(world, 1, trial), BASE.path(200, seed=1, trial=trial)
+        for z in path:
+            assert walk.z == z
+            noise.append((walk.reward(1) - walk.means[1]) / BASE.sd[1])
+            walk.advance(1)
+    assert stats.kstest(noise, stats.t(3, scale=np.sqrt(1 / 3)).cdf).pvalue > 1e-3
+    assert stats.kstest(noise, "norm").pvalue < 1e-10
+
+
+def test_burden_adds_the_arms_effect_to_the_next_state():
+    world, rng = WORLDS["burden"], np.random.default_rng(0)
+    walk, quiet = Simulator(world, 2, 0), Simulator(BASE, 2, 0)
+    offsets = [0.0, 0.0]  # how far z is from the path without burden: the same recursion, fed by the effects alone
+    for t in range(60):
+        assert walk.z - quiet.z == pytest.approx(offsets[-1], abs=1e-12)
+        arm = int(rng.integers(2))
+        walk.advance(arm)
+        quiet.advance()
+        push = world.effect[arm] if t + 1 >= BASE.k else 0.0
+        offsets.append(BASE.gammas[0] * offsets[-1] + BASE.gammas[1] * offsets[-2] + push)
+    assert abs(offsets[-1]) > 0.1
+
+
+def test_changes_come_at_their_rate():
+    # 40 trials of 500 steps: the number of changes is binomial.
+    world, changes = ChangePoints(arms=3, hazard=0.03, spread=2.0), 0
+    levels = []
+    for trial in range(40):
+        walk = Simulator(world, 3, trial)
+        before = walk.means
+        levels.append(before)
+        for _ in range(499):
+            walk.advance(0)
+            if not np.array_equal(walk.means, before):
+                assert not np.any(walk.means == before)
+                changes, before = changes + 1, walk.means
+                levels.append(before)
+    n, p = 40 * 499, 0.03
+    assert abs(changes - n * p) < 4 * np.sqrt(n * p * (1 - p))
+    spread = np.ravel(levels)
+    assert abs(spread.std() - 2.0) < 4 * 2.0 / np.sqrt(2 * spread.size)
+
+
+def test_seasons_are_sines():
+    walk = Simulator(WORLDS["seasons"], 0, 0)
+    for t in range(50):
+        angle = 2 * np.pi * t / 20
+        assert walk.means == pytest.approx([np.sin(angle), 0.5 + 0.2 * np.sin(angle + 1.0)])
+        walk.advance(0)
+
+
+def test_the_kalman_filter_of_heavy_tails_is_the_base_worlds():
+    policies = {"Kalman": larl.KalmanOracle(), "random": larl.Random()}
+    result = larl.compare(policies, WORLDS["tails"], horizon=50, trials=5)
+    assert result.summary().loc["Kalman", "mean"] < result.summary().loc["random", "mean"]
+    for name in ("burden", "changes", "seasons"):
+        with pytest.raises(larl.InvalidValue, match=r"KalmanOracle: world = .* a larl\.LatentAR"):
+            larl.compare(policies, WORLDS[name], horizon=50, trials=5)
+        with pytest.raises(larl.InvalidValue, match="LARL: radius"):
+            larl.compare({"it": larl.LARL(1, radius="theory")}, WORLDS[name], horizon=50, trials=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: HeavyTails(BASE, df=2.0), "df = 2.0"),
+        (lambda: HeavyTails("paper"), "base = 'paper'"),
+        (lambda: Burden(THREE_ARMS, effect=(0.0, 1.0)), "3 numbers"),
+        (lambda: ChangePoints(hazard=1.5), "hazard = 1.5"),
+        (lambda: ChangePoints(arms=1), "arms = 1"),
+        (lambda: Seasonal((0.0, 0.0), (1.0,) * 3, (0.0, 0.0)), "amplitude"),
+        (lambda: Seasonal((0.0, 0.0), (1.0, 1.0), (0.0, 0.0), period=0.0), "period = 0.0"),
+    ],
+)
+def test_refused_with_field_and_value(make, words):
+    with pytest.raises(larl.InvalidValue) as refusal:
+        make()
+    assert words in str(refusal.value)
