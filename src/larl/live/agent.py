@@ -19,6 +19,7 @@ from larl.live.base import Decision as Decision
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
 from larl.live.history import Past
+from larl.live.renamed import upgraded
 from larl.policies import Policy
 from larl.worlds.base import World
 
@@ -134,7 +135,7 @@ class Agent(Live):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Agent":
         """The agent that `pack` made."""
-        values = _file.upgraded(values)
+        values = upgraded(values)
         agent = cls(**terms_of(values), trial=values["trial"])
         agent._past = _file.unpack_past(values, agent._past.state, agent.max_delay, agent._width)
         agent.counts = {name: int(values["counts"][name]) for name in COUNTS}

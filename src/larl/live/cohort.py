@@ -17,6 +17,7 @@ from larl._core.validation import InvalidValue, one_of
 from larl.live import files as _file
 from larl.live.base import COUNTS, Decision, Live, Streams, terms_of
 from larl.live.independent_history import Apart
+from larl.live.renamed import upgraded
 from larl.live.shared_history import Together
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled
@@ -145,7 +146,7 @@ class Cohort(Live):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
         """The cohort that `pack` made."""
-        values = _file.upgraded(values)
+        values = upgraded(values)
         cohort = cls(**terms_of(values), pooling=values["pooling"])
         for unit in values["units"]:
             cohort._name(unit)

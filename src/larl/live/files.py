@@ -20,13 +20,10 @@ from larl._core.compile import fields_nan
 from larl._core.files import write_whole
 from larl._core.validation import InvalidValue
 from larl.live.history import Past
+from larl.live.renamed import upgraded
 from larl.policies import from_dict
 
 SCHEMA = 3
-# Names that a file of an earlier schema has, and what they are called now.
-RENAMED_KEYS = {"floor": "min_probability", "patience": "max_delay"}
-RENAMED_WORLDS = {"Varied": "HeterogeneousUnits"}
-RENAMED_STATE_FIELDS: dict[str, str] = {}  # path of an array in a State: old, new
 SCALARS = (bool, int, float)
 
 
@@ -106,20 +103,6 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest is another")
     return upgraded(values)
-
-
-def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Agent.pack` or `Cohort.pack` of this or an earlier version made, with today's names."""
-    values = {RENAMED_KEYS.get(key, key): value for key, value in packed.items()}
-    values.setdefault("trial", 0)  # schema 1 has no other trial
-    if isinstance(values.get("world"), dict):
-        name = values["world"].get("world")
-        values["world"] = values["world"] | {"world": RENAMED_WORLDS.get(name, name)}
-    for part in [values, *values.get("each", ())]:
-        if "base" in part:
-            state = {RENAMED_STATE_FIELDS.get(name, name): array for name, array in part["base"]["state"].items()}
-            part["base"] = part["base"] | {"state": state}
-    return values
 
 
 def floats(values: Any) -> list[float | None]:
