@@ -14,22 +14,22 @@ import numpy as np
 
 import larl
 from larl import worlds
-from larl.policies.auto.particle_kalman import Kind, step
+from larl.policies.auto.particle_kalman import ModelKind, filter_step
 from measure import live, state_bytes
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def bare_steps(data, owner, rows, order, form, steps):  # type: ignore[no-untyped-def]
+def bare_steps(data, owner, fields, order, form, steps):  # type: ignore[no-untyped-def]
     for t in range(1, steps):
         for block in range(owner.size):
             mine = owner[block]
-            step(data[block], rows, Kind(order[mine], form[mine]), t, t % 2, 0.1 * (t % 7), t)
+            filter_step(data[block], fields, ModelKind(order[mine], form[mine]), t, t % 2, 0.1 * (t % 7), t)
 
 
 def bare(steps: int = 300) -> float:
     """µs of one step of all filters."""
-    swarm = larl.Auto().init(2).swarm
-    learn_all = (swarm.data, swarm.owner, swarm.rows, swarm.populations.order, swarm.populations.form)
+    smc = larl.Auto().init(2).smc
+    learn_all = (smc.data, smc.owner, smc.fields, smc.populations.order, smc.populations.form)
     bare_steps(*learn_all, 2)
     started = time.perf_counter()
     bare_steps(*learn_all, steps)

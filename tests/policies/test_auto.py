@@ -9,63 +9,73 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies.auto import policy as auto
-from larl.policies.auto.layout import LATENT, TURNING, WANDERING, Kind, Rows, rows_of
-from larl.policies.auto.moves import derive_all, resample
-from larl.policies.auto.particle_kalman import History, forward, replay, step
-from larl.policies.auto.proposal import become_prior, fit
+from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, FieldOffsets, ModelKind, field_offsets
+from larl.policies.auto.moves import systematic_resample, to_parameters_all
+from larl.policies.auto.particle_kalman import RewardHistory, filter_step, replay_filter, time_update
+from larl.policies.auto.proposal import fit_proposal, proposal_to_prior
 from larl.policies.auto.soa import LANES
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
-KINDS = [Kind(0, LATENT), Kind(1, LATENT), Kind(2, LATENT), Kind(5, LATENT), Kind(1, WANDERING), Kind(2, TURNING)]
+KINDS = [
+    ModelKind(0, AR_STATE),
+    ModelKind(1, AR_STATE),
+    ModelKind(2, AR_STATE),
+    ModelKind(5, AR_STATE),
+    ModelKind(1, INDEPENDENT_AR1),
+    ModelKind(2, DAMPED_ROTATION),
+]
 
 
 @numba.njit
-def take_steps(x, rows, kind, arms, rewards):
+def take_steps(x, fields, kind, arms, rewards):
     seen = 0
     for t in range(arms.size):
         if arms[t] < 0:
-            forward(x, rows, kind, t + 1)
+            time_update(x, fields, kind, t + 1)
         else:
-            step(x, rows, kind, t, arms[t], rewards[t], seen, 1.0)
+            filter_step(x, fields, kind, t, arms[t], rewards[t], seen, 1.0)
             seen += 1
 
 
 @numba.njit
-def take_again(x, rows, kind, arms, rewards, first, later):
-    replay(x, rows, kind, History(arms, rewards), first, later, arms.size, np.sum(arms >= 0), 1.0)
+def take_again(x, fields, kind, arms, rewards, first, later):
+    replay_filter(x, fields, kind, RewardHistory(arms, rewards), first, later, arms.size, np.sum(arms >= 0), 1.0)
 
 
-def some_block(rows: Rows, kind: Kind, seed: int) -> np.ndarray:
+def some_block(fields: FieldOffsets, kind: ModelKind, seed: int) -> np.ndarray:
     """A block of particles drawn from the prior."""
     rng = np.random.default_rng(seed)
-    x = np.zeros((1, rows.end, LANES))
-    x[0, : rows.sign] = rng.normal(0.0, 0.6, size=(rows.sign, LANES))
-    x[0, rows.sign : rows.phi] = rng.choice([-1.0, 1.0], size=(rows.arms, LANES))
-    derive_all(x, np.zeros(1, dtype=np.int64), rows, np.array([kind.p]), np.array([kind.form]))
+    x = np.zeros((1, fields.end, LANES))
+    x[0, : fields.sign] = rng.normal(0.0, 0.6, size=(fields.sign, LANES))
+    x[0, fields.sign : fields.phi] = rng.choice([-1.0, 1.0], size=(fields.arms, LANES))
+    to_parameters_all(x, np.zeros(1, dtype=np.int64), fields, np.array([kind.p]), np.array([kind.form]))
     return x[0]
 
 
-def written_out(x, rows, kind, lane, arms, rewards):
+def written_out(x, fields, kind, lane, arms, rewards):
     """log det S and yᵀS⁻¹y of the rewards counted from the first, and the means of all arms at the next step."""
     n, p, seen = arms.size, kind.p, np.flatnonzero(arms >= 0)
-    beta, noise = x[rows.beta : rows.beta + rows.arms, lane], x[rows.noise : rows.noise + rows.arms, lane]
-    own, start, keep = x[rows.own, lane], x[rows.start, lane], x[rows.keep, lane]
-    phi, kappa = x[rows.phi : rows.phi + p, lane], x[rows.kappa : rows.kappa + rows.arms, lane]
+    beta, noise = (
+        x[fields.beta : fields.beta + fields.arms, lane],
+        x[fields.noise_variance : fields.noise_variance + fields.arms, lane],
+    )
+    own, start, keep = x[fields.level_variance, lane], x[fields.start_variance, lane], x[fields.persistence, lane]
+    phi, kappa = x[fields.phi : fields.phi + p, lane], x[fields.kappa : fields.kappa + fields.arms, lane]
     u, v = np.zeros((2, n + 1, 2 * (p + n + 1)))  # the state in terms of the start and the shocks
     for t in range(n + 1):
-        if kind.form == TURNING:
+        if kind.form == DAMPED_ROTATION:
             u[t, 2 * t] = v[t, 2 * t + 1] = math.sqrt(start) if t == 0 else 1.0
             if t > 0:
                 u[t] += phi[0] * u[t - 1] - phi[1] * v[t - 1]
                 v[t] += phi[1] * u[t - 1] + phi[0] * v[t - 1]
-        elif kind.form == LATENT and p > 0:
+        elif kind.form == AR_STATE and p > 0:
             u[t, t] = math.sqrt(start) if t < p else 1.0
             for j in range(p if t >= p else 0):
                 u[t] += phi[j] * u[t - 1 - j]
     means = []
-    for arm in range(rows.arms):
+    for arm in range(fields.arms):
         played = np.append(arms, arm)
         levels = own * (played[:, None] == played) * keep ** np.abs(np.subtract.outer(range(n + 1), range(n + 1)))
         shown = beta[played, None] * u + kappa[played, None] * v
@@ -83,43 +93,45 @@ def written_out(x, rows, kind, lane, arms, rewards):
 @pytest.mark.parametrize("missing", [[], [3, 4, 9]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_filters_are_the_joint_law_written_out(kind, missing):
-    rows, rng = rows_of(3, 5), np.random.default_rng(1)
+    fields, rng = field_offsets(3, 5), np.random.default_rng(1)
     arms, rewards = rng.integers(0, 3, 17), rng.normal(size=17)
     arms[missing] = -1
-    x = some_block(rows, kind, 2)
-    take_steps(x, rows, kind, arms, rewards - rewards[0])
+    x = some_block(fields, kind, 2)
+    take_steps(x, fields, kind, arms, rewards - rewards[0])
     for lane in range(LANES):
-        volume, square, means = written_out(x, rows, kind, lane, arms, rewards)
-        assert x[rows.volume, lane] == pytest.approx(volume, abs=1e-8)
-        assert x[rows.square, lane] == pytest.approx(square, rel=1e-8)
-        assert x[rows.after, lane] == pytest.approx(-0.5 * (volume + (16 - len(missing)) * math.log(square)), rel=1e-8)
-        mine = x[rows.mean : rows.mean + 3, lane].copy()
+        volume, square, means = written_out(x, fields, kind, lane, arms, rewards)
+        assert x[fields.log_det, lane] == pytest.approx(volume, abs=1e-8)
+        assert x[fields.squared_error, lane] == pytest.approx(square, rel=1e-8)
+        assert x[fields.log_lik, lane] == pytest.approx(
+            -0.5 * (volume + (16 - len(missing)) * math.log(square)), rel=1e-8
+        )
+        mine = x[fields.mean : fields.mean + 3, lane].copy()
         if kind.p > 0:
-            newest = 0 if kind.form == TURNING else 17 % kind.p
-            mine += x[rows.beta : rows.beta + 3, lane] * x[rows.mean + 3 + newest, lane]
-        if kind.form == TURNING:
-            mine += x[rows.kappa : rows.kappa + 3, lane] * x[rows.mean + 4, lane]
+            newest = 0 if kind.form == DAMPED_ROTATION else 17 % kind.p
+            mine += x[fields.beta : fields.beta + 3, lane] * x[fields.mean + 3 + newest, lane]
+        if kind.form == DAMPED_ROTATION:
+            mine += x[fields.kappa : fields.kappa + 3, lane] * x[fields.mean + 4, lane]
         np.testing.assert_allclose(mine, means, atol=1e-8)
 
 
 @pytest.mark.parametrize("missing", [[], [5, 6, 11, 12, 20]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_replaying_is_stepping(kind, missing):
-    rows, rng = rows_of(2, 5), np.random.default_rng(3)
+    fields, rng = field_offsets(2, 5), np.random.default_rng(3)
     arms, rewards = rng.integers(0, 2, 30), rng.normal(size=30)
     arms[missing] = -1
     rewards -= rewards[0]
-    stepped, whole, part = (some_block(rows, kind, 4) for _ in range(3))
-    take_steps(stepped, rows, kind, arms, rewards)
-    take_again(whole, rows, kind, arms, rewards, 0, 12)
-    beliefs = slice(rows.mean, rows.past)
-    for row in (beliefs, rows.before, rows.after):
+    stepped, whole, part = (some_block(fields, kind, 4) for _ in range(3))
+    take_steps(stepped, fields, kind, arms, rewards)
+    take_again(whole, fields, kind, arms, rewards, 0, 12)
+    beliefs = slice(fields.mean, fields.window_start)
+    for row in (beliefs, fields.log_lik_before, fields.log_lik):
         np.testing.assert_allclose(whole[row], stepped[row], atol=1e-9)
-    half = some_block(rows, kind, 4)
-    take_steps(half, rows, kind, arms[:12], rewards[:12])
-    np.testing.assert_allclose(whole[rows.later : rows.before], half[beliefs], atol=1e-9)
-    part[rows.past : rows.later] = half[beliefs]
-    take_again(part, rows, kind, arms, rewards, 12, -1)
+    half = some_block(fields, kind, 4)
+    take_steps(half, fields, kind, arms[:12], rewards[:12])
+    np.testing.assert_allclose(whole[fields.next_window_start : fields.log_lik_before], half[beliefs], atol=1e-9)
+    part[fields.window_start : fields.next_window_start] = half[beliefs]
+    take_again(part, fields, kind, arms, rewards, 12, -1)
     np.testing.assert_allclose(part[beliefs], stepped[beliefs], atol=1e-9)
 
 
@@ -145,24 +157,24 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
     whole = spec.init(2)
     for arm, reward in zip(arms, rewards, strict=True):
         learn(whole, int(arm), float(reward))
-    state = whole.swarm
+    state = whole.smc
     for mine in (1, 2, 3, 4):  # wandering levels, a state that turns, p = 1, p = 2
-        kind, _, weight, _ = auto.breeds(2, spec.orders, spec.particles)[mine]
-        p, fresh, blocks, rows = kind.p, larl.Auto().init(2).swarm, 6000, state.rows
-        size = p + 2 + {LATENT: 4, WANDERING: 5, TURNING: 6}[kind.form]
+        kind, _, weight, _ = auto.population_priors(2, spec.orders, spec.particles)[mine]
+        p, fresh, blocks, fields = kind.p, larl.Auto().init(2).smc, 6000, state.fields
+        size = p + 2 + {AR_STATE: 4, INDEPENDENT_AR1: 5, DAMPED_ROTATION: 6}[kind.form]
         mean, sd = fresh.populations.mean[mine, :size], np.diag(fresh.populations.precision[mine])[:size] ** -0.5
-        data = np.zeros((blocks, rows.end, LANES))
+        data = np.zeros((blocks, fields.end, LANES))
         data[:, :size] = mean[:, None] + sd[:, None] * rng.normal(size=(blocks, size, LANES))
-        data[:, rows.sign : rows.phi] = rng.choice([-1.0, 1.0], size=(blocks, 2, LANES))
-        derive_all(data, np.zeros(blocks, dtype=np.int64), rows, np.array([p]), np.array([kind.form]))
+        data[:, fields.sign : fields.phi] = rng.choice([-1.0, 1.0], size=(blocks, 2, LANES))
+        to_parameters_all(data, np.zeros(blocks, dtype=np.int64), fields, np.array([p]), np.array([kind.form]))
         for x in data:
-            take_steps(x, rows, kind, arms, rewards - rewards[0])
-        logs = data[:, rows.after].ravel()
+            take_steps(x, fields, kind, arms, rewards - rewards[0])
+        logs = data[:, fields.log_lik].ravel()
         share = np.exp(logs - logs.max())
         evidence = logs.max() + math.log(share.mean())
         share /= share.sum()
         owned = state.data[state.owner == mine]
-        weights = np.exp(owned[:, rows.weight].ravel() - state.populations.evidence[mine])
+        weights = np.exp(owned[:, fields.log_weight].ravel() - state.populations.evidence[mine])
         assert weights.sum() == pytest.approx(1.0, abs=1e-9)
         # They passed through several resamplings: about a quarter of them count as independent.
         few, many = weights.size / 4.0, 1.0 / np.sum(share**2)
@@ -175,40 +187,40 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
 
 
 @numba.njit
-def resampled(data, owner, mine, rows, evidence, u):
-    resample(data, owner, mine, rows, evidence, u)
+def resampled(data, owner, mine, fields, evidence, u):
+    systematic_resample(data, owner, mine, fields, evidence, u)
 
 
 def test_resampling_copies_in_proportion():
-    rows, rng = rows_of(2, 1), np.random.default_rng(6)
+    fields, rng = field_offsets(2, 1), np.random.default_rng(6)
     owner = np.array([1, 0, 1, 0])
-    data = rng.normal(size=(4, rows.end, LANES))
+    data = rng.normal(size=(4, fields.end, LANES))
     before, weights = data.copy(), rng.exponential(size=(2, LANES)) ** 2
-    data[owner == 1, rows.weight] = np.log(weights) - 3.0
+    data[owner == 1, fields.log_weight] = np.log(weights) - 3.0
     evidence = math.log(weights.sum()) - 3.0
-    resampled(data, owner, 1, rows, evidence, 0.37)
+    resampled(data, owner, 1, fields, evidence, 0.37)
     np.testing.assert_array_equal(data[owner == 0], before[owner == 0])
     marks = before[owner == 1][:, 0].ravel()
     copies = np.array([(data[owner == 1][:, 0] == mark).sum() for mark in marks])
     assert copies.sum() == 2 * LANES
     assert np.abs(copies - 2 * LANES * (weights / weights.sum()).ravel()).max() < 1.0
-    np.testing.assert_allclose(data[owner == 1, rows.weight], evidence - math.log(2 * LANES))
+    np.testing.assert_allclose(data[owner == 1, fields.log_weight], evidence - math.log(2 * LANES))
 
 
 @numba.njit
-def fitted(data, owner, rows, size, normal, mean, precision, work):
-    fit(data, owner, 0, rows, size, 0.0, normal)
-    become_prior(normal, size, mean, precision, work)
+def fitted(data, owner, fields, size, normal, mean, precision, work):
+    fit_proposal(data, owner, 0, fields, size, 0.0, normal)
+    proposal_to_prior(normal, size, mean, precision, work)
 
 
 def test_a_population_becomes_a_prior():
-    rows, rng, size = rows_of(2, 3), np.random.default_rng(7), 6
-    data = rng.normal(size=(40, rows.end, LANES))
+    fields, rng, size = field_offsets(2, 3), np.random.default_rng(7), 6
+    data = rng.normal(size=(40, fields.end, LANES))
     data[:, 1] += data[:, 0]
-    data[:, rows.weight] = -math.log(40 * LANES)
-    state = larl.Auto().init(2).swarm
+    data[:, fields.log_weight] = -math.log(40 * LANES)
+    state = larl.Auto().init(2).smc
     mean, precision = np.zeros(size), np.zeros((size, size))
-    fitted(data, np.zeros(40, dtype=np.int64), rows, size, state.normal, mean, precision, np.zeros(size))
+    fitted(data, np.zeros(40, dtype=np.int64), fields, size, state.proposal, mean, precision, np.zeros(size))
     theta = np.moveaxis(data[:, :size], 1, 0).reshape(size, -1)
     cov = np.cov(theta, ddof=0)
     cov = np.where(np.eye(size) > 0, cov + 1e-6, 0.9 * cov)
@@ -251,8 +263,8 @@ def test_memory_bounds_what_is_kept_and_changes_nothing_before_it_turns():
     _, other = lived(short, world, 80)
     assert chosen == other  # until 2 × 40 steps nothing was forgotten
     state, _ = lived(short, world, 200)
-    assert state.swarm.history.arm.size == 80
-    assert list(state.swarm.window) == [160, 200]
+    assert state.smc.history.arm.size == 80
+    assert list(state.smc.window) == [160, 200]
 
 
 def test_relabelling_the_arms_changes_nothing_but_chance():

@@ -6,7 +6,18 @@ from typing import Any
 KEYS = {"floor": "min_probability", "patience": "max_delay"}
 WORLDS = {"Varied": "HeterogeneousUnits"}
 # Policy: path of an array, or of a NamedTuple with arrays, in its State: old, new.
-STATE_FIELDS: dict[str, dict[str, str]] = {}
+STATE_FIELDS: dict[str, dict[str, str]] = {
+    "Auto": {
+        "swarm": "smc",
+        "swarm.due": "smc.moves_due",
+        "swarm.words": "smc.draws",
+        "swarm.trial": "smc.candidate",
+        "swarm.normal": "smc.proposal",
+        "swarm.populations.stride": "smc.populations.step_size",
+        "swarm.populations.later_mean": "smc.populations.next_mean",
+        "swarm.populations.later_precision": "smc.populations.next_precision",
+    },
+}
 
 
 def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from larl.policies import LARLBIC, AdaptiveLARL, Auto, Policy
-from larl.policies.auto.layout import TURNING, WANDERING
+from larl.policies.auto.layout import DAMPED_ROTATION, INDEPENDENT_AR1
 
 Weights = dict[str, float]
 
 
 def _auto(state: Any) -> Weights:
     """Auto weighs latent states of several orders, and three other kinds of world."""
-    pops = state.swarm.populations
-    names = {WANDERING: "arms wander", TURNING: "state turns"}
+    pops = state.smc.populations
+    names = {INDEPENDENT_AR1: "arms wander", DAMPED_ROTATION: "state turns"}
     labels = [
         names.get(form, f"order {order}" if order else "arms stand still")
         for form, order in zip(pops.form.tolist(), pops.order.tolist(), strict=True)

@@ -1,17 +1,20 @@
-"""Populations of particles over the parameters of a latent AR bandit (iterated batch importance sampling, Chopin 2002).
+"""Reweight, resample and move particles: iterated batch importance sampling (Chopin 2002, Biometrika 89).
 
-A population holds particles of one kind, say one order p. Each reward multiplies a particle's weight by its predictive
-density; the sum of a population's weights is its evidence. Where too few particles carry the weight they are resampled,
-and moved by Metropolis steps that replay the rewards.
+A population holds particles of one model, for example one order p. Each reward multiplies a particle's weight by its
+predictive density; the sum of a population's weights is its evidence. When the effective sample size is too small, the
+particles are resampled and then moved by Metropolis steps that replay the rewards.
 
-A particle's coordinates are all normal a priori: ψ_1 … ψ_p, whose tanh are the partial autocorrelations of z (so z is
-stable); b_a, where β_a = ±b_a and the sign is kept apart; log q and logit w of the noise q(wβ_a² + 1 − w), of which the
-share w scales with β²; the logarithms of the sd of the start and of the sd between levels. Where levels wander, last
-comes the logarithm of the rate. Where the state turns, the logarithms of its rate of shrinking and of its angle stand
-in place of ψ, and κ_a come last; there β² + κ² is what noise scales with.
+All coordinates of a particle are normal under the prior. In this order:
 
-Parameters are bounded, far outside of what the priors call likely: rewards that repeat are likelier the less noise
-there is, without limit, and a filter loses all digits where variances differ by more than they have.
+- ψ_1 … ψ_p: tanh ψ_j is the j-th partial autocorrelation of z, so z is stable. DAMPED_ROTATION has the logarithms of
+  its decay rate and of its angle instead.
+- b_a for each arm: β_a = ±b_a; the signs are stored separately.
+- log q and logit w: the noise variance is q(wβ_a² + 1 − w), with β_a² + κ_a² in place of β_a² for DAMPED_ROTATION.
+- the logarithms of the sd of the start and of the sd of the levels.
+- INDEPENDENT_AR1: the logarithm of the decay rate. DAMPED_ROTATION: κ_a for each arm.
+
+Parameters are bounded far outside the range that the priors make likely. Without bounds, the likelihood of repeated
+equal rewards grows without limit as the noise shrinks, and a filter loses all digits if its variances differ too much.
 """
 
 import math
@@ -22,219 +25,237 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner, kernel
 from larl._core.random import bits_to_index, bits_to_uniform, random_bits
-from larl.policies.auto.layout import LATENT, TURNING, WANDERING, Kind, Rows
-from larl.policies.auto.particle_kalman import History, replay
-from larl.policies.auto.proposal import Blocks, Normal, Prior, log_normal, log_prior
+from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, FieldOffsets, ModelKind
+from larl.policies.auto.particle_kalman import RewardHistory, replay_filter
+from larl.policies.auto.proposal import BlockOwners, GaussianProposal, Prior, log_prior, log_proposal
 from larl.policies.auto.soa import LANES, Floats
 
-KEY = np.uint64(0x243F6A8885A308D3)
-# A normal draw is one of these, found by 12 bits of a word.
+KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
+# A normal draw is one of these 4096 quantiles, chosen by 12 random bits.
 QUANTILES = np.array([NormalDist().inv_cdf((i + 0.5) / 4096.0) for i in range(4096)])
-FLIP = 0.1  # share of moves that turn the sign of one β
-LEAST_NOISE, LARGEST_NOISE = 1e-6, 1e6  # its variance
-LARGEST_LOG_SD = 7.0  # of the start and of levels
-LARGEST_SIZE = 30.0  # of β and κ
-LARGEST_PARTIAL = 1.0 - 1e-7  # autocorrelation
-LOST = -1e300  # log weight of a particle that counts for nothing
-Words = NDArray[np.uint64]  # (1,) how many words have been drawn
+FLIP_PROBABILITY = 0.1  # share of moves that flip the sign of one β
+MIN_NOISE, MAX_NOISE = 1e-6, 1e6  # bounds of the noise variance
+MAX_LOG_SD = 7.0  # of the start and of the levels
+MAX_LOADING = 30.0  # of |β| and |κ|
+MAX_PARTIAL_AUTOCORRELATION = 1.0 - 1e-7
+LOG_NO_WEIGHT = -1e300  # log weight of a particle without weight
+DrawCounter = NDArray[np.uint64]  # (1,) number of 64-bit draws so far
 
 
 @inline
-def coordinates(rows: Rows, kind: Kind) -> int:
-    return kind.p + rows.arms + 4 + (1 if kind.form == WANDERING else rows.arms if kind.form == TURNING else 0)
+def coordinate_count(fields: FieldOffsets, kind: ModelKind) -> int:
+    """Return the number of coordinates of a particle."""
+    extra = 1 if kind.form == INDEPENDENT_AR1 else fields.arms if kind.form == DAMPED_ROTATION else 0
+    return kind.p + fields.arms + 4 + extra
 
 
 @inline
-def bounded(size: float) -> float:
-    return min(max(size, -LARGEST_SIZE), LARGEST_SIZE)
+def clip_loading(size: float) -> float:
+    """Return `size` limited to ±MAX_LOADING."""
+    return min(max(size, -MAX_LOADING), MAX_LOADING)
 
 
 @inner
-def derive(x: Floats, rows: Rows, kind: Kind) -> None:
-    """Every particle's parameters from its coordinates."""
-    p, phi, b = kind.p, rows.phi, rows.theta + kind.p
-    rest = b + rows.arms
+def to_parameters(x: Floats, fields: FieldOffsets, kind: ModelKind) -> None:
+    """Compute the parameters of every particle in a block from its coordinates."""
+    p, phi, b = kind.p, fields.phi, fields.theta + kind.p
+    rest = b + fields.arms
     for lane in range(LANES):
-        if kind.form == TURNING:
-            shrink, angle = math.exp(-math.exp(x[rows.theta, lane])), math.exp(x[rows.theta + 1, lane])
+        if kind.form == DAMPED_ROTATION:
+            shrink, angle = math.exp(-math.exp(x[fields.theta, lane])), math.exp(x[fields.theta + 1, lane])
             x[phi, lane], x[phi + 1, lane] = shrink * math.cos(angle), shrink * math.sin(angle)
-        elif kind.form == LATENT:
-            for j in range(p):  # Durbin & Levinson: from partial autocorrelations to coefficients
-                partial = math.tanh(x[rows.theta + j, lane])
-                partial = min(max(partial, -LARGEST_PARTIAL), LARGEST_PARTIAL)
+        elif kind.form == AR_STATE:
+            # Durbin–Levinson recursion, from partial autocorrelations to AR coefficients. It is separate from the one
+            # in larl.statespace because it works in place on one column of the block: a call on vectors would copy
+            # each particle's coefficients out of the structure of arrays and back, at every move.
+            for j in range(p):
+                partial = math.tanh(x[fields.theta + j, lane])
+                partial = min(max(partial, -MAX_PARTIAL_AUTOCORRELATION), MAX_PARTIAL_AUTOCORRELATION)
                 for i in range((j + 1) // 2):
                     low, high = x[phi + i, lane], x[phi + j - 1 - i, lane]
                     x[phi + i, lane] = low - partial * high
                     x[phi + j - 1 - i, lane] = high - partial * low
                 x[phi + j, lane] = partial
         noise, share = math.exp(x[rest, lane]), 1.0 / (1.0 + math.exp(-x[rest + 1, lane]))
-        for arm in range(rows.arms):
-            size, other = bounded(x[b + arm, lane]), bounded(x[rest + 4 + arm, lane]) if kind.form == TURNING else 0.0
-            x[rows.beta + arm, lane] = 1.0 if kind.form == WANDERING else x[rows.sign + arm, lane] * size
-            x[rows.kappa + arm, lane] = other
+        for arm in range(fields.arms):
+            size = clip_loading(x[b + arm, lane])
+            other = clip_loading(x[rest + 4 + arm, lane]) if kind.form == DAMPED_ROTATION else 0.0
+            x[fields.beta + arm, lane] = 1.0 if kind.form == INDEPENDENT_AR1 else x[fields.sign + arm, lane] * size
+            x[fields.kappa + arm, lane] = other
             variance = noise * (share * (size * size + other * other) + 1.0 - share)
-            x[rows.noise + arm, lane] = min(max(variance, LEAST_NOISE), LARGEST_NOISE)
-        x[rows.start, lane] = math.exp(2.0 * min(x[rest + 2, lane], LARGEST_LOG_SD))
-        x[rows.own, lane] = math.exp(2.0 * min(x[rest + 3, lane], LARGEST_LOG_SD))
-        x[rows.keep, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.form == WANDERING else 1.0
+            x[fields.noise_variance + arm, lane] = min(max(variance, MIN_NOISE), MAX_NOISE)
+        x[fields.start_variance, lane] = math.exp(2.0 * min(x[rest + 2, lane], MAX_LOG_SD))
+        x[fields.level_variance, lane] = math.exp(2.0 * min(x[rest + 3, lane], MAX_LOG_SD))
+        x[fields.persistence, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.form == INDEPENDENT_AR1 else 1.0
 
 
 @kernel
-def derive_all(data: Floats, owner: Blocks, rows: Rows, order: NDArray[np.int64], form: NDArray[np.int64]) -> None:
-    """The same for all blocks."""
+def to_parameters_all(
+    data: Floats, owner: BlockOwners, fields: FieldOffsets, order: NDArray[np.int64], form: NDArray[np.int64]
+) -> None:
+    """Call `to_parameters` for every block."""
     for block in range(owner.size):
-        derive(data[block], rows, Kind(order[owner[block]], form[owner[block]]))
+        to_parameters(data[block], fields, ModelKind(order[owner[block]], form[owner[block]]))
 
 
 @inline
-def next_word(words: Words) -> np.uint64:
-    words[0] += np.uint64(1)
-    return random_bits(KEY, np.int64(words[0]))  # type: ignore[arg-type]
+def next_bits(draws: DrawCounter) -> np.uint64:
+    """Return the next 64 random bits."""
+    draws[0] += np.uint64(1)
+    return random_bits(KEY, np.int64(draws[0]))  # type: ignore[arg-type]
 
 
 @inner
-def effective(data: Floats, owner: Blocks, mine: int, rows: Rows, part: float) -> tuple[float, float]:
-    """Once `part` of the last reward is taken in: the share of a population's particles that counts, its evidence."""
+def effective_share(
+    data: Floats, owner: BlockOwners, population: int, fields: FieldOffsets, fraction: float
+) -> tuple[float, float]:
+    """Return effective sample size / number of particles, and evidence, after `fraction` of the last reward's gain."""
     top = -math.inf
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                gain = data[block, rows.after, lane] - data[block, rows.before, lane]
-                top = max(top, data[block, rows.weight, lane] + part * gain)
-    total, squares, many = 0.0, 0.0, 0
+                gain = data[block, fields.log_lik, lane] - data[block, fields.log_lik_before, lane]
+                top = max(top, data[block, fields.log_weight, lane] + fraction * gain)
+    total, squares, count = 0.0, 0.0, 0
     for block in range(owner.size):
-        if owner[block] == mine:
-            many += LANES
+        if owner[block] == population:
+            count += LANES
             for lane in range(LANES):
-                gain = data[block, rows.after, lane] - data[block, rows.before, lane]
-                value = math.exp(data[block, rows.weight, lane] + part * gain - top)
+                gain = data[block, fields.log_lik, lane] - data[block, fields.log_lik_before, lane]
+                value = math.exp(data[block, fields.log_weight, lane] + fraction * gain - top)
                 total += value
                 squares += value * value
-    return total * total / (squares * many), top + math.log(total)
+    return total * total / (squares * count), top + math.log(total)
 
 
 @inner
-def weigh(data: Floats, owner: Blocks, mine: int, rows: Rows, part: float) -> None:
-    """Take `part` of the last reward into the weights."""
+def reweight(data: Floats, owner: BlockOwners, population: int, fields: FieldOffsets, fraction: float) -> None:
+    """Add `fraction` of the last reward's log-likelihood gain to the log weights."""
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                gain = data[block, rows.after, lane] - data[block, rows.before, lane]
-                data[block, rows.weight, lane] += part * gain
+                gain = data[block, fields.log_lik, lane] - data[block, fields.log_lik_before, lane]
+                data[block, fields.log_weight, lane] += fraction * gain
 
 
 @inner
-def resample(data: Floats, owner: Blocks, mine: int, rows: Rows, evidence: float, u: float) -> None:
-    """Systematic resampling in place: of each particle as many copies as its share of the evidence, within one."""
-    many, weight = 0, rows.weight
+def systematic_resample(
+    data: Floats, owner: BlockOwners, population: int, fields: FieldOffsets, evidence: float, u: float
+) -> None:
+    """Resample in place (systematic): each particle gets its share of the evidence in copies, rounded up or down."""
+    count, weight = 0, fields.log_weight
     for block in range(owner.size):
-        if owner[block] == mine:
-            many += LANES
-    reached, given = u, 0.0
+        if owner[block] == population:
+            count += LANES
+    cumulative, assigned = u, 0.0
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                reached += many * math.exp(data[block, weight, lane] - evidence)
-                copies = min(math.floor(reached), many) - given
-                given += copies
-                data[block, weight, lane] = copies  # for now
-    empty, gap = 0, 0  # particles with no copy give their place to those with more than one
+                cumulative += count * math.exp(data[block, weight, lane] - evidence)
+                copies = min(math.floor(cumulative), count) - assigned
+                assigned += copies
+                data[block, weight, lane] = copies  # the weight row holds the number of copies until the end
+    free_block, free_lane = 0, 0  # the next particle without a copy; it is overwritten by a duplicate
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
                 while data[block, weight, lane] > 1.0:
-                    while owner[empty] != mine or data[empty, weight, gap] > 0.0:
-                        gap += 1
-                        if gap == LANES:
-                            empty, gap = empty + 1, 0
+                    while owner[free_block] != population or data[free_block, weight, free_lane] > 0.0:
+                        free_lane += 1
+                        if free_lane == LANES:
+                            free_block, free_lane = free_block + 1, 0
                     for i in range(weight):
-                        data[empty, i, gap] = data[block, i, lane]
-                    data[empty, weight, gap] = 1.0
+                        data[free_block, i, free_lane] = data[block, i, lane]
+                    data[free_block, weight, free_lane] = 1.0
                     data[block, weight, lane] -= 1.0
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                data[block, weight, lane] = evidence - math.log(many)
+                data[block, weight, lane] = evidence - math.log(count)
 
 
 @inner
 def propose(
     x: Floats,
-    trial: Floats,
-    rows: Rows,
-    kind: Kind,
-    normal: Normal,
-    stride: float,
-    free: bool,
+    candidate: Floats,
+    fields: FieldOffsets,
+    kind: ModelKind,
+    proposal: GaussianProposal,
+    step_size: float,
+    may_flip: bool,
     work: Floats,
-    words: Words,
+    draws: DrawCounter,
 ) -> bool:
-    """New coordinates: a step that leaves `normal` as it is (preconditioned Crank–Nicolson).
+    """Write candidate coordinates; return whether the candidates are sign flips.
 
-    Where `free` it may be one sign turned instead, which is said.
+    The step is a preconditioned Crank–Nicolson step, which leaves the distribution `proposal` invariant. If `may_flip`,
+    the step sometimes flips the sign of one β instead.
     """
-    size, keep = coordinates(rows, kind), math.sqrt(1.0 - stride * stride)
-    turn = free and kind.p > 0 and kind.form != WANDERING and bits_to_uniform(next_word(words)) < FLIP
+    size, keep = coordinate_count(fields, kind), math.sqrt(1.0 - step_size * step_size)
+    has_sign = may_flip and kind.p > 0 and kind.form != INDEPENDENT_AR1
+    flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
     for lane in range(LANES):
         bits, left = np.uint64(0), 0
-        for arm in range(rows.arms):
-            trial[rows.sign + arm, lane] = x[rows.sign + arm, lane]
-        if turn:
-            trial[rows.sign + bits_to_index(next_word(words), rows.arms), lane] *= -1.0
+        for arm in range(fields.arms):
+            candidate[fields.sign + arm, lane] = x[fields.sign + arm, lane]
+        if flip:
+            candidate[fields.sign + bits_to_index(next_bits(draws), fields.arms), lane] *= -1.0
         for i in range(size):
             if left == 0:
-                bits, left = next_word(words), 5
+                bits, left = next_bits(draws), 5
             work[i] = QUANTILES[np.int64(bits & np.uint64(4095))]
             bits, left = bits >> np.uint64(12), left - 1
             value = 0.0
             for j in range(i + 1):
-                value += normal.factor[i, j] * work[j]
-            moved = normal.mean[i] + keep * (x[rows.theta + i, lane] - normal.mean[i]) + stride * value
-            trial[rows.theta + i, lane] = x[rows.theta + i, lane] if turn else moved
-    return turn
+                value += proposal.factor[i, j] * work[j]
+            moved = proposal.mean[i] + keep * (x[fields.theta + i, lane] - proposal.mean[i]) + step_size * value
+            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if flip else moved
+    return flip
 
 
 @inner
 def move(
     x: Floats,
-    trial: Floats,
-    rows: Rows,
-    kind: Kind,
+    candidate: Floats,
+    fields: FieldOffsets,
+    kind: ModelKind,
     prior: Prior,
-    normal: Normal,
+    proposal: GaussianProposal,
     work: Floats,
-    stride: float,
-    part: float,
-    history: History,
+    step_size: float,
+    fraction: float,
+    history: RewardHistory,
     first: int,
-    later: int,
+    next_window: int,
     time: int,
     seen: int,
     largest: float,
-    words: Words,
+    draws: DrawCounter,
 ) -> float:
-    """One Metropolis step of every particle of a block; returns the share that moved, or −1 where signs were turned.
+    """Make one Metropolis step of every particle in a block; return the accepted share, or −1 if signs were flipped.
 
-    The target is the prior times the likelihood, of the last reward only `part`. `trial` is a block to work in.
+    The target is the prior times the likelihood, with the last reward's likelihood to the power `fraction`. `candidate`
+    is a scratch block.
     """
-    size = coordinates(rows, kind)
-    turned = propose(x, trial, rows, kind, normal, stride, first == 0, work, words)
+    size = coordinate_count(fields, kind)
+    flipped = propose(x, candidate, fields, kind, proposal, step_size, first == 0, work, draws)
     if first > 0:
-        for i in range(rows.past, rows.later):
+        for i in range(fields.window_start, fields.next_window_start):
             for lane in range(LANES):
-                trial[i, lane] = x[i, lane]
-    derive(trial, rows, kind)
-    replay(trial, rows, kind, history, first, later, time, seen, largest)
+                candidate[i, lane] = x[i, lane]
+    to_parameters(candidate, fields, kind)
+    replay_filter(candidate, fields, kind, history, first, next_window, time, seen, largest)
     moved = 0
     for lane in range(LANES):
-        ratio = (1.0 - part) * (trial[rows.before, lane] - x[rows.before, lane])
-        ratio += part * (trial[rows.after, lane] - x[rows.after, lane])
-        if not turned:
-            ratio += log_prior(trial, rows.theta, size, prior, lane) - log_prior(x, rows.theta, size, prior, lane)
-            ratio += log_normal(x, rows.theta, size, normal, work, lane)
-            ratio -= log_normal(trial, rows.theta, size, normal, work, lane)
-        if math.log(1.0 - bits_to_uniform(next_word(words))) < ratio < math.inf:  # no move to what is not a number
+        ratio = (1.0 - fraction) * (candidate[fields.log_lik_before, lane] - x[fields.log_lik_before, lane])
+        ratio += fraction * (candidate[fields.log_lik, lane] - x[fields.log_lik, lane])
+        if not flipped:
+            before = log_prior(x, fields.theta, size, prior, lane)
+            ratio += log_prior(candidate, fields.theta, size, prior, lane) - before
+            ratio += log_proposal(x, fields.theta, size, proposal, work, lane)
+            ratio -= log_proposal(candidate, fields.theta, size, proposal, work, lane)
+        if math.log(1.0 - bits_to_uniform(next_bits(draws))) < ratio < math.inf:  # rejects a ratio that is nan or ∞
             moved += 1
-            for i in range(rows.weight):
-                x[i, lane] = trial[i, lane]
-    return -1.0 if turned else moved / LANES
+            for i in range(fields.log_weight):
+                x[i, lane] = candidate[i, lane]
+    return -1.0 if flipped else moved / LANES

@@ -1,6 +1,6 @@
-"""Auto: the policy that is told nothing. A mixture over the worlds that its rewards leave possible.
+"""Auto: Bayesian model averaging over latent-state models, by sequential Monte Carlo.
 
-docs/theory.md derives the model, docs/auto.md shows what it is worth, and where it fails.
+docs/theory.md derives the models; docs/auto.md has its regret in many worlds and the cases where it fails.
 """
 
 import math
@@ -14,49 +14,49 @@ from larl._core.random import Bits, pick
 from larl._core.validation import Integers, checked, integer, integers, number
 from larl.policies._contract import Policy, register
 from larl.policies._probabilities import Mask, evenly
-from larl.policies.auto.layout import LATENT, TURNING, WANDERING, Kind, entry
-from larl.policies.auto.smc import Breed, Swarm, swarm_init, swarm_learn, swarm_update_missing
+from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, ModelKind, cov_index
+from larl.policies.auto.smc import smc_update, smc_update_missing
 from larl.policies.auto.soa import LANES, Floats
+from larl.policies.auto.state import PopulationPrior, SMCState, smc_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
-FIRST = 2  # rewards of arms at random: before the second there is no scale
-# Mean and sd a priori of each coordinate, in units of the latent shock; _particles.py says what they mean.
-SIZE, NOISE, SCALED, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
-RATE, ANGLE, KAPPA, TURNING_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
-# Arms that see one state are mostly alike but for β; arms that stand still are worth telling apart.
-OWN, OWN_STILL, OWN_MOVING = (-3.0, 2.0), (-0.5, 0.5), (-2.0, 1.5)
-STILL_NOISE = (0.0, 0.3)  # what counts there is how far apart levels are, in units of the noise
-LEVEL = 4.0  # how often the variance of an arm's level counts: no other arm teaches it
+RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
+# Prior mean and sd of each coordinate, in units of the latent shock; moves.py defines the coordinates.
+LOADING, NOISE, NOISE_SHARE, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
+RATE, ANGLE, KAPPA, ROTATION_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
+# Arms that share a state differ mostly in β, so their levels are close. Stationary arms differ only in their levels.
+LEVEL_SD, STATIONARY_LEVEL_SD, MOVING_LEVEL_SD = (-3.0, 2.0), (-0.5, 0.5), (-2.0, 1.5)
+STATIONARY_NOISE = (0.0, 0.3)  # narrow: only the ratio of level differences to noise matters there
+LEVEL_WEIGHT = 4.0  # factor of the variance of an arm's level in its score: other arms give no information on it
 
 
-def breeds(arms: int, orders: tuple[int, ...], particles: int) -> list[Breed]:
-    """Arms that stand still, arms that wander, a state that turns in the plane; and every order of a latent AR.
+def population_priors(arms: int, orders: tuple[int, ...], particles: int) -> list[PopulationPrior]:
+    """Return the priors of the populations: constant arms, independent AR(1) arms, a damped rotation, each AR order.
 
-    Longer orders are the likelier, as they contain the shorter ones and show themselves later.
+    Larger orders have more prior weight: they contain the smaller ones and need more rewards to be recognised.
     """
     blocks, half = -(-particles // LANES), -(-particles // (2 * LANES))
-    still = [SIZE] * arms + [STILL_NOISE, SCALED, START, OWN_STILL]
-    wandering = [(0.0, 1.0)] + [SIZE] * arms + [NOISE, SCALED, START, OWN_MOVING, RATE]
-    turning = [RATE, ANGLE] + [SIZE] * arms + [TURNING_NOISE, SCALED, START, OWN_MOVING] + [KAPPA] * arms
-    found = [
-        Breed(Kind(0, LATENT), half, -0.2, still),
-        Breed(Kind(1, WANDERING), half, -2.0, wandering),
-        Breed(Kind(2, TURNING), blocks, 0.0, turning),
+    constant = [LOADING] * arms + [STATIONARY_NOISE, NOISE_SHARE, START, STATIONARY_LEVEL_SD]
+    independent = [(0.0, 1.0)] + [LOADING] * arms + [NOISE, NOISE_SHARE, START, MOVING_LEVEL_SD, RATE]
+    rotation = [RATE, ANGLE] + [LOADING] * arms + [ROTATION_NOISE, NOISE_SHARE, START, MOVING_LEVEL_SD] + [KAPPA] * arms
+    priors = [
+        PopulationPrior(ModelKind(0, AR_STATE), half, -0.2, constant),
+        PopulationPrior(ModelKind(1, INDEPENDENT_AR1), half, -2.0, independent),
+        PopulationPrior(ModelKind(2, DAMPED_ROTATION), blocks, 0.0, rotation),
     ]
     for p in orders:
         partial = (0.0, 1.0 if p == 1 else 0.7 / math.sqrt(p))
-        found.append(
-            Breed(Kind(p, LATENT), blocks, math.log(p / 4), [partial] * p + [SIZE] * arms + [NOISE, SCALED, START, OWN])
-        )
-    return found
+        coordinates = [partial] * p + [LOADING] * arms + [NOISE, NOISE_SHARE, START, LEVEL_SD]
+        priors.append(PopulationPrior(ModelKind(p, AR_STATE), blocks, math.log(p / 4), coordinates))
+    return priors
 
 
 class AutoState(NamedTuple):
-    swarm: Swarm
-    mean: Floats  # (arms,) what is expected, counted from the first reward
-    score: Floats  # (arms,) what `act` compares
+    smc: SMCState
+    mean: Floats  # (arms,) predicted mean, minus the first reward
+    score: Floats  # (arms,) upper confidence bound that `act` maximises
     alpha: float
 
 
@@ -66,32 +66,32 @@ def act(state: AutoState, bits: Bits) -> int:
         best = score[arm] if score[arm] > best else best
     for arm in range(score.size):
         ties += score[arm] == best
-    if state.swarm.seen[0] < FIRST or ties == 0:
+    if state.smc.seen[0] < RANDOM_REWARDS or ties == 0:
         return pick(bits, score.size)
-    left, choice = pick(bits, ties), 0
+    remaining, choice = pick(bits, ties), 0
     for arm in range(score.size):
         if score[arm] == best:
-            choice = arm if left == 0 else choice
-            left -= 1
+            choice = arm if remaining == 0 else choice
+            remaining -= 1
     return choice
 
 
 def update(state: AutoState, arm: int, reward: float) -> None:
-    swarm_learn(state.swarm, arm, reward)
-    judge(state.swarm, state.alpha, state.mean, state.score)
+    smc_update(state.smc, arm, reward)
+    score_arms(state.smc, state.alpha, state.mean, state.score)
 
 
 def update_missing(state: AutoState, arm: int) -> None:
-    """Every filter predicts through it. Before the first reward, nothing."""
-    if state.swarm.seen[0] > 0:
-        swarm_update_missing(state.swarm)
-        judge(state.swarm, state.alpha, state.mean, state.score)
+    """Advance every filter without a measurement. Before the first reward, do nothing."""
+    if state.smc.seen[0] > 0:
+        smc_update_missing(state.smc)
+        score_arms(state.smc, state.alpha, state.mean, state.score)
 
 
 def predict(state: AutoState, arm: int) -> tuple[float, float]:
-    if state.swarm.seen[0] < FIRST:
+    if state.smc.seen[0] < RANDOM_REWARDS:
         return math.nan, math.nan
-    return state.swarm.offset[0] + state.mean[arm], state.score[arm] - state.mean[arm]
+    return state.smc.offset[0] + state.mean[arm], state.score[arm] - state.mean[arm]
 
 
 def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None:
@@ -100,7 +100,7 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
         best = state.score[arm] if available[arm] and state.score[arm] > best else best
     for arm in range(out.size):
         ties += available[arm] and state.score[arm] == best
-    if state.swarm.seen[0] < FIRST or ties == 0:
+    if state.smc.seen[0] < RANDOM_REWARDS or ties == 0:
         evenly(available, out)
         return
     for arm in range(out.size):
@@ -108,54 +108,56 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
 
 
 def has_nan(state: AutoState) -> bool:
-    """Whether means or scores are nan; of the particles `recover` makes sure at every reward."""
+    """Return whether a mean or a score is nan; `recover` checks the particles at every reward."""
     return any_nan(state.mean) or any_nan(state.score)
 
 
 @inner
-def judge(swarm: Swarm, alpha: float, expected: Floats, score: Floats) -> None:
-    """Set every arm's mean over all particles, and its score: that plus α standard deviations of it and of the level.
+def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> None:
+    """Set each arm's mean over all particles and its score, mean + α√(variance + LEVEL_WEIGHT · level variance).
 
-    The standard deviation of the level counts doubly.
+    The first variance is that of the predicted mean between particles, the second the average posterior variance of the
+    arm's level within a particle.
     """
-    data, owner, pops, rows, t = swarm.data, swarm.owner, swarm.populations, swarm.rows, swarm.time[0]
+    data, owner, pops, fields, t = smc.data, smc.owner, smc.populations, smc.fields, smc.time[0]
     top = -math.inf
-    for mine in range(pops.order.size):
-        if pops.alive[mine]:
-            top = max(top, pops.evidence[mine])
+    for population in range(pops.order.size):
+        if pops.alive[population]:
+            top = max(top, pops.evidence[population])
     for arm in range(score.size):
-        total, first, second, within = 0.0, 0.0, 0.0, 0.0
+        total, first_moment, second_moment, level_variance = 0.0, 0.0, 0.0, 0.0
         for block in range(owner.size):
-            p, turning = pops.order[owner[block]], pops.form[owner[block]] == TURNING
-            z, level = rows.mean + rows.arms, rows.cov + entry(arm, arm)
-            z += t % p if p > 0 and not turning else 0
+            p, rotation = pops.order[owner[block]], pops.form[owner[block]] == DAMPED_ROTATION
+            z, level = fields.mean + fields.arms, fields.cov + cov_index(arm, arm)
+            z += t % p if p > 0 and not rotation else 0
             for lane in range(LANES):
-                weight = math.exp(data[block, rows.weight, lane] - top)
-                mean = data[block, rows.mean + arm, lane]
+                weight = math.exp(data[block, fields.log_weight, lane] - top)
+                mean = data[block, fields.mean + arm, lane]
                 if p > 0:
-                    mean += data[block, rows.beta + arm, lane] * data[block, z, lane]
-                if turning:
-                    mean += data[block, rows.kappa + arm, lane] * data[block, z + 1, lane]
+                    mean += data[block, fields.beta + arm, lane] * data[block, z, lane]
+                if rotation:
+                    mean += data[block, fields.kappa + arm, lane] * data[block, z + 1, lane]
                 total += weight
-                first += weight * mean
-                second += weight * mean * mean
-                within += weight * data[block, level, lane] * data[block, rows.square, lane]
-        mean = first / total
-        within /= max(swarm.seen[0] - 1, 1) * total
+                first_moment += weight * mean
+                second_moment += weight * mean * mean
+                level_variance += weight * data[block, level, lane] * data[block, fields.squared_error, lane]
+        mean = first_moment / total
+        level_variance /= max(smc.seen[0] - 1, 1) * total
         expected[arm] = mean
-        score[arm] = mean + alpha * math.sqrt(max(second / total - mean * mean, 0.0) + LEVEL * max(within, 0.0))
-    keep_trying(swarm, score)
+        between = max(second_moment / total - mean * mean, 0.0)
+        score[arm] = mean + alpha * math.sqrt(between + LEVEL_WEIGHT * max(level_variance, 0.0))
+    enforce_min_plays(smc, score)
 
 
 @inline
-def keep_trying(swarm: Swarm, score: Floats) -> None:
-    """If the last reward equals an earlier one: arms with fewer than ½ log₂(t + 2) rewards score as the best one does.
+def enforce_min_plays(smc: SMCState, score: Floats) -> None:
+    """If the last reward equals an earlier one, raise arms with fewer than ½ log₂(t + 2) rewards to the best score.
 
-    Rewards that repeat, such as ratings, are not what the models think they are, and make them too certain of arms
-    that they have hardly tried. Rewards from a continuous distribution never do.
+    Discrete rewards such as ratings violate the models' normal noise, and make them too certain about arms with few
+    rewards. Rewards from a continuous distribution never repeat, so the rule does not affect them.
     """
-    history, t = swarm.history, min(swarm.time[0], swarm.history.arm.size)
-    last = (swarm.time[0] - 1) % history.arm.size
+    history, t = smc.history, min(smc.time[0], smc.history.arm.size)
+    last = (smc.time[0] - 1) % history.arm.size
     repeats, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
     for i in range(t):
         repeats |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
@@ -182,14 +184,30 @@ def keep_trying(swarm: Swarm, score: Floats) -> None:
 )
 @dataclass(frozen=True)
 class Auto(Policy):
-    """The policy to start with: it is told nothing, and learns the latent state's order, its dynamics and the arms.
+    """The default policy: it learns the latent state's order, its dynamics and the arms from the rewards alone.
 
-    It weighs latent AR bandits of all `orders`, arms that stand still, arms that wander each on its own and arms that
-    see a state which turns in the plane from different sides, by how well they predicted the rewards so far, and plays
-    the arm of highest mean plus `alpha` standard deviations. Each order is represented by `particles`: more are slower
-    and more exact. Adding a constant to all rewards or multiplying them changes nothing. Where rewards repeat exactly,
-    as ratings do, every arm is tried at least ½ log₂(t + 2) times. It looks back at most 2 × `memory` steps; what older
-    rewards said is kept in summary, so that time and memory a step stay bounded however long it runs.
+    It averages over latent AR bandits of all `orders`, constant arms, independent AR(1) arms and arms that load on a
+    damped rotation, weighted by how well each model predicted the rewards so far. It plays the arm with the largest
+    predicted mean + `alpha` standard deviations. Neither a constant added to all rewards nor a positive factor changes
+    a decision. If rewards repeat exactly, as ratings do, every arm is played at least ½ log₂(t + 2) times. Time and
+    memory per step are bounded, however long it runs.
+
+    Parameters
+    ----------
+    alpha : float, >= 0, default 0.5
+        Width of the confidence interval, in standard deviations of the predicted mean.
+    memory : int, >= 10, default 500
+        It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
+    orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
+        AR orders of the latent state that it considers.
+    particles : int, >= 16, default 160
+        Number of parameter draws for each order. More are slower and more precise.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.policies.from_json('{"policy": "Auto", "orders": [1, 2]}')
+    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=160)
     """
 
     alpha: float = checked(number(0.0), 0.5)
@@ -199,7 +217,7 @@ class Auto(Policy):
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         return AutoState(
-            swarm_init(breeds(arms, tuple(self.orders), self.particles), arms, self.memory),
+            smc_init(population_priors(arms, tuple(self.orders), self.particles), arms, self.memory),
             np.zeros(arms),
             np.zeros(arms),
             self.alpha,

@@ -1,4 +1,4 @@
-"""Normal distributions over particles' coordinates: a population's nearest, as what moves keep and as a prior."""
+"""Normal distributions over particle coordinates: the proposal of the moves, fitted to a population, and the prior."""
 
 import math
 from typing import NamedTuple
@@ -8,73 +8,81 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
 from larl.policies._linalg.cholesky import cholesky, solve_lower
-from larl.policies.auto.layout import Rows
+from larl.policies.auto.layout import FieldOffsets
 from larl.policies.auto.soa import LANES, Floats
 
-Blocks = NDArray[np.int64]  # for each block its population
-LEAST = 1e-6  # variance added to a population's own, which may have collapsed
-SHRINK = 0.9  # of a population's covariances: those of few particles are noisy
+BlockOwners = NDArray[np.int64]  # (blocks,) index of the population that owns each block
+MIN_VARIANCE = 1e-6  # added to each variance: the particles may all be equal
+COV_SHRINKAGE = 0.9  # factor of the covariances: estimates from few particles are noisy
 
 
-class Normal(NamedTuple):
-    """The normal distribution nearest to a population: its mean, and the Cholesky factor of its covariance."""
+class GaussianProposal(NamedTuple):
+    """A normal distribution with the moments of a population: mean and Cholesky factor of the covariance."""
 
     mean: Floats
     factor: Floats
 
 
 class Prior(NamedTuple):
-    """A normal prior: its mean and the inverse of its covariance."""
+    """A normal prior: mean and inverse covariance."""
 
     mean: Floats
     precision: Floats
 
 
 @inner
-def fit(data: Floats, owner: Blocks, mine: int, rows: Rows, size: int, evidence: float, normal: Normal) -> None:
-    """The normal distribution nearest to a population."""
-    mean, factor = normal.mean, normal.factor
+def fit_proposal(
+    data: Floats,
+    owner: BlockOwners,
+    population: int,
+    fields: FieldOffsets,
+    size: int,
+    evidence: float,
+    proposal: GaussianProposal,
+) -> None:
+    """Fit a normal distribution to the weighted particles of a population."""
+    mean, factor = proposal.mean, proposal.factor
     for i in range(size):
         mean[i] = 0.0
         for j in range(i + 1):
             factor[i, j] = 0.0
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                share = math.exp(data[block, rows.weight, lane] - evidence)
+                share = math.exp(data[block, fields.log_weight, lane] - evidence)
                 for i in range(size):
-                    mean[i] += share * data[block, rows.theta + i, lane]
+                    mean[i] += share * data[block, fields.theta + i, lane]
     for block in range(owner.size):
-        if owner[block] == mine:
+        if owner[block] == population:
             for lane in range(LANES):
-                share = math.exp(data[block, rows.weight, lane] - evidence)
+                share = math.exp(data[block, fields.log_weight, lane] - evidence)
                 for i in range(size):
-                    away = share * (data[block, rows.theta + i, lane] - mean[i])
+                    deviation = share * (data[block, fields.theta + i, lane] - mean[i])
                     for j in range(i + 1):
-                        factor[i, j] += away * (data[block, rows.theta + j, lane] - mean[j])
+                        factor[i, j] += deviation * (data[block, fields.theta + j, lane] - mean[j])
     for i in range(size):
         for j in range(i):
-            factor[i, j] *= SHRINK
-        factor[i, i] += LEAST
+            factor[i, j] *= COV_SHRINKAGE
+        factor[i, i] += MIN_VARIANCE
     cholesky(factor, size)
 
 
 @inner
-def become_prior(normal: Normal, size: int, mean: Floats, precision: Floats, work: Floats) -> None:
-    """The prior that a normal distribution is."""
+def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, precision: Floats, work: Floats) -> None:
+    """Write the mean and the precision of a proposal into a prior."""
     for i in range(size):
-        mean[i] = normal.mean[i]
+        mean[i] = proposal.mean[i]
         for j in range(size):
             precision[i, j] = 0.0
     for column in range(size):  # L⁻¹ column by column; the precision is the sum of its rows' outer products
         for i in range(column, size):
             value = 1.0 if i == column else 0.0
             for j in range(column, i):
-                value -= normal.factor[i, j] * work[j]
-            work[i] = value / normal.factor[i, i]
+                value -= proposal.factor[i, j] * work[j]
+            work[i] = value / proposal.factor[i, i]
         for i in range(column, size):
             precision[i, column] = work[i]
-    for i in range(size):  # from the top, where L⁻¹ is read no more
+    for i in range(size):  # from the top: rows of L⁻¹ above i are not needed again
         for j in range(i + 1):
             total = 0.0
             for k in range(i, size):
@@ -86,21 +94,21 @@ def become_prior(normal: Normal, size: int, mean: Floats, precision: Floats, wor
 
 
 @inline
-def log_normal(x: Floats, theta: int, size: int, normal: Normal, work: Floats, lane: int) -> float:
-    """Of one particle's coordinates under a normal distribution, up to a constant."""
+def log_proposal(x: Floats, theta: int, size: int, proposal: GaussianProposal, work: Floats, lane: int) -> float:
+    """Return the log density of one particle's coordinates under the proposal, up to a constant."""
     for i in range(size):
-        work[i] = x[theta + i, lane] - normal.mean[i]
-    return -0.5 * solve_lower(normal.factor, work, size)
+        work[i] = x[theta + i, lane] - proposal.mean[i]
+    return -0.5 * solve_lower(proposal.factor, work, size)
 
 
 @inline
 def log_prior(x: Floats, theta: int, size: int, prior: Prior, lane: int) -> float:
-    """Of one particle's coordinates under the prior, up to a constant."""
+    """Return the log density of one particle's coordinates under the prior, up to a constant."""
     total = 0.0
     for i in range(size):
-        away = x[theta + i, lane] - prior.mean[i]
-        along = 0.5 * prior.precision[i, i] * away
+        deviation = x[theta + i, lane] - prior.mean[i]
+        along = 0.5 * prior.precision[i, i] * deviation
         for j in range(i):
             along += prior.precision[i, j] * (x[theta + j, lane] - prior.mean[j])
-        total += along * away
+        total += along * deviation
     return -total
