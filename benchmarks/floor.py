@@ -14,7 +14,7 @@ from larl._core.compile import OPTIONS, copy_fields
 from larl._core.random import empty_bits, random_bits, seed_bits
 from larl.policies._contract import act, update
 from larl.policies._lags import pair_count, push
-from larl.policies._linalg.packed_ridge import gather
+from larl.policies._linalg.packed_ridge import solve
 from measure import play, quickest, save, state_bytes, world_of
 
 SIZES = [(arms, s) for arms in (2, 5, 10, 50) for s in (1, 5, 15, 30)]
@@ -49,9 +49,9 @@ def updates(state: Any, picks: Any, rewards: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def columns(state: Any, picks: Any, rewards: Any) -> float:
-    total, s = 0.0, state.lags.place.size - 1
+    total, s = 0.0, state.lags.indices.size - 1
     for t in range(rewards.size):
-        leverage, _ = gather(state.ridge, picks[t], state.lags, s + 1, pair_count(s, state.arms), rewards[t])
+        leverage, _ = solve(state.ridge, picks[t], state.lags, s + 1, pair_count(s, state.arms), rewards[t])
         total += leverage
         push(state.lags, s, state.arms, picks[t], rewards[t])
     return total
@@ -60,7 +60,7 @@ def columns(state: Any, picks: Any, rewards: Any) -> float:
 @numba.njit(**OPTIONS)
 def moves(state: Any, picks: Any, rewards: Any) -> None:
     for t in range(rewards.size):
-        push(state.lags, state.lags.place.size - 1, state.arms, picks[t], rewards[t])
+        push(state.lags, state.lags.indices.size - 1, state.arms, picks[t], rewards[t])
 
 
 @numba.njit(**OPTIONS)

@@ -9,7 +9,7 @@ import numpy as np
 
 import larl
 from adapters import PEERS, Peer, missing, release
-from larl.policies._lags import dense, lags_init
+from larl.policies._lags import dense_context, lags_init
 from larl.policies._lags import push as _push
 from measure import play, quickest, save, world_of
 
@@ -29,7 +29,7 @@ def decisions(arms: int, s: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     picks, rewards = played.arm.values[0, 0].astype(int), played.reward.values[0, 0]
     lags, contexts = lags_init(s, arms), []
     for pick, reward in zip(picks, rewards, strict=True):
-        contexts.append(dense(lags, s, arms))
+        contexts.append(dense_context(lags, s, arms))
         push(lags, s, arms, pick, reward)
     return np.array(contexts)[s:], picks[s:], rewards[s:]
 

@@ -16,7 +16,7 @@ import numpy as np
 import larl
 from adapters import LAGS, PEERS, Peer, missing
 from larl import worlds
-from larl.policies._lags import dense, lags_init
+from larl.policies._lags import dense_context, lags_init
 from larl.policies._lags import push as _push
 from larl.simulation.tasks import default_threads
 from larl.worlds import Simulator
@@ -40,7 +40,7 @@ def regret_of(peer: Peer, k: int, setting: Setting, seed: int, trial: int) -> fl
     walk, lags, rng = Simulator(worlds.paper(k), seed, trial), lags_init(s, 2), np.random.default_rng(trial)
     (choose, learn), total = peer.make(2, d, **settings), 0.0
     for t in range(HORIZON):
-        context = dense(lags, s, 2) if peer.contextual else None
+        context = dense_context(lags, s, 2) if peer.contextual else None
         early = peer.contextual and t < s
         arm = int(rng.integers(2)) if early else choose(context)
         means, reward = walk.means, walk.reward(arm)

@@ -8,8 +8,8 @@ import pytest
 
 import larl
 from larl.policies._confidence_radius import radius
-from larl.policies._lags import dense
-from larl.policies._linalg.packed_ridge import whole_inverse, whole_theta
+from larl.policies._lags import dense_context
+from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
 from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 from tests.conftest import THREE_ARMS
 from tests.statespace.test_kalman import play
@@ -32,7 +32,7 @@ def test_radius_is_lemma_3(s):
     predictions = steady_predictions(THREE_ARMS, arms, rewards)
     for t in range(steps):
         if t >= s:
-            rows[arms[t]].append(dense(state.lags, s, 3))
+            rows[arms[t]].append(dense_context(state.lags, s, 3))
             biases[arms[t]].append(THREE_ARMS.beta[arms[t]] * bias_row(THREE_ARMS, s) @ predictions[t - s])
         learn(state, int(arms[t]), float(rewards[t]))
     d, bound = 6 * s + 1, context_bound(THREE_ARMS, s, delta / 2, steps)
@@ -66,8 +66,8 @@ def test_the_set_covers_the_truth():
         for t in range(steps):
             learn(state, int(arms[t]), float(rewards[t]))
         for arm in range(3):
-            away = whole_theta(state.ridge, arm) - theta[arm, order]
-            distance = math.sqrt(away @ np.linalg.solve(whole_inverse(state.ridge, arm), away))
+            away = dense_theta(state.ridge, arm) - theta[arm, order]
+            distance = math.sqrt(away @ np.linalg.solve(dense_inverse(state.ridge, arm), away))
             missed[arm] += distance > radius_of(state, arm)
             assert distance > 0.0
     assert missed.max() / runs <= delta + 4 * math.sqrt(delta * (1 - delta) / runs)

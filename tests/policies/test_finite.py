@@ -86,7 +86,7 @@ def test_of_arms_that_always_pay_the_same_the_better_is_played_in_the_end(spec: 
 
 def test_rows_beyond_double_precision_do_not_spoil_a_regression() -> None:
     # Rows of up to 10⁸ in size for 20,000 steps, then ordinary ones: the inverse stays positive definite throughout.
-    from larl.policies._linalg.packed_ridge import whole_inverse
+    from larl.policies._linalg.packed_ridge import dense_inverse
 
     state, draws = larl.LARL(2).init(2), np.random.default_rng(3)
     for t in range(20_000):
@@ -94,7 +94,7 @@ def test_rows_beyond_double_precision_do_not_spoil_a_regression() -> None:
     for t in range(200):
         learn(state, t % 2, float(draws.normal()))
     for arm in range(2):
-        assert np.linalg.eigvalsh(whole_inverse(state.ridge, arm)).min() > -1e-12
+        assert np.linalg.eigvalsh(dense_inverse(state.ridge, arm)).min() > -1e-12
 
 
 @pytest.mark.parametrize("lost", ["a particle", "a block", "a population", "all", "all and their coordinates"])

@@ -6,9 +6,9 @@ import pytest
 from mabwiser.mab import MAB, LearningPolicy
 
 import larl
-from larl.policies._lags import dense, pair_count, push
-from larl.policies._linalg.packed_ridge import learn as learn_row
-from larl.policies._linalg.packed_ridge import score, whole_inverse, whole_theta
+from larl.policies._lags import dense_context, pair_count, push
+from larl.policies._linalg.packed_ridge import add_row as learn_row
+from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta, predict_arm
 from tests.conftest import THREE_ARMS
 from tests.optional import PUBLISHED
 from tests.stepping import decide, learn
@@ -16,7 +16,7 @@ from tests.stepping import decide, learn
 
 @numba.njit
 def score_of(state, arm):
-    return score(state.ridge, arm, state.lags, state.lags.place.size)
+    return predict_arm(state.ridge, arm, state.lags, state.lags.indices.size)
 
 
 def history(world: larl.LatentAR, s: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ def test_estimates_and_choices_are_those_of_a_direct_solve(s, ridge):
             x[0, s - 1 - j, arms[t - 1 - j]], x[1, s - 1 - j, arms[t - 1 - j]] = rewards[t - 1 - j], 1.0
         phi = np.append(x.ravel(), 1.0)
         if t >= s:
-            assert np.array_equal(dense(state.lags, s, 3), phi)
+            assert np.array_equal(dense_context(state.lags, s, 3), phi)
             means = [phi @ np.linalg.solve(gram[a], moment[a]) for a in range(3)]
             widths = [np.sqrt(phi @ np.linalg.solve(gram[a], phi)) for a in range(3)]
             assert np.allclose([score_of(state, a) for a in range(3)], np.transpose([means, widths]), rtol=1e-8)
@@ -52,7 +52,7 @@ def test_choices_are_those_of_mabwiser():
     arms, rewards = history(THREE_ARMS, s, steps)
     state, contexts = larl.LARL(s).init(3), []
     for t in range(steps):
-        contexts.append(dense(state.lags, s, 3) if t >= s else None)
+        contexts.append(dense_context(state.lags, s, 3) if t >= s else None)
         if t > s + 30:
             theirs = MAB([0, 1, 2], LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
             theirs.fit(arms[s:t].tolist(), rewards[s:t].tolist(), np.array(contexts[s:t]))
@@ -99,8 +99,8 @@ def test_a_million_updates_keep_their_digits():
         mine = picks[s:] == arm
         gram = rows[mine].T @ rows[mine] + np.eye(rows.shape[1])
         theta = np.linalg.solve(gram, rows[mine].T @ rewards[s:][mine])
-        inverse = whole_inverse(state.ridge, arm)
-        assert np.abs(whole_theta(state.ridge, arm) - theta).max() < 1e-6 * np.abs(theta).max()
+        inverse = dense_inverse(state.ridge, arm)
+        assert np.abs(dense_theta(state.ridge, arm) - theta).max() < 1e-6 * np.abs(theta).max()
         assert np.allclose(inverse, np.linalg.inv(gram), rtol=1e-6, atol=1e-6 * np.abs(inverse).max())
         assert np.linalg.eigvalsh(inverse).min() > 0.0
 

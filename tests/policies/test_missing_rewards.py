@@ -8,8 +8,8 @@ import pytest
 
 import larl
 from larl.policies import Policy
-from larl.policies._lags import dense
-from larl.policies._linalg.packed_ridge import whole_inverse, whole_theta
+from larl.policies._lags import dense_context
+from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
 from tests.conftest import THREE_ARMS
 from tests.live.test_agent import live_specs, same
 from tests.policies.test_live_functions import leaves
@@ -128,9 +128,9 @@ def test_larls_context_marks_what_is_missing() -> None:
     state = taught(larl.LARL(s), steps)
     for arm in range(3):
         theta, v = fitted(rows_of(steps, s), arm, 6 * s + 1)
-        assert whole_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-10)
-        assert whole_inverse(state.ridge, arm)[np.ix_(order(s), order(s))] == pytest.approx(np.linalg.inv(v), abs=1e-10)
-    latest = dense(state.lags, s, 3).reshape(-1)[3 * s : 6 * s].reshape(s, 3).sum(axis=1)
+        assert dense_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-10)
+        assert dense_inverse(state.ridge, arm)[np.ix_(order(s), order(s))] == pytest.approx(np.linalg.inv(v), abs=1e-10)
+    latest = dense_context(state.lags, s, 3).reshape(-1)[3 * s : 6 * s].reshape(s, 3).sum(axis=1)
     assert latest.tolist() == [0.0 if math.isnan(reward) else 1.0 for _, reward in steps[-s:]]
 
 
@@ -140,7 +140,7 @@ def test_the_window_of_linucb_counts_steps() -> None:
     kept = rows_of(steps[-window - s :], s)
     for arm in range(3):
         theta, _ = fitted(kept, arm, 6 * s + 1)
-        assert whole_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-9)
+        assert dense_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-9)
 
 
 def test_bic_is_computed_on_the_rows_there_are() -> None:
@@ -154,7 +154,7 @@ def test_bic_is_computed_on_the_rows_there_are() -> None:
     assert state.chosen[0] == 1 + int(np.argmin(found))
     theta, _ = fitted(rows_of(steps, int(state.chosen[0])), 0, 6 * int(state.chosen[0]) + 1)
     size = 1 + 6 * int(state.chosen[0])
-    assert whole_theta(state.ridge, 0)[:size][order(int(state.chosen[0]))] == pytest.approx(theta, abs=1e-10)
+    assert dense_theta(state.ridge, 0)[:size][order(int(state.chosen[0]))] == pytest.approx(theta, abs=1e-10)
 
 
 def test_a_steady_filter_takes_what_it_predicted_for_what_it_missed() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies._linalg.packed_ridge import whole_inverse, whole_theta
+from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
@@ -43,9 +43,9 @@ def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
         if len(history) >= s:
             x = context(history, s)
             model = fit(rows[-window:], d, ridge)
-            thetas = [whole_theta(state.ridge, each) for each in range(ARMS)]
+            thetas = [dense_theta(state.ridge, each) for each in range(ARMS)]
             assert np.allclose(thetas, [theta for theta, _ in model], rtol=1e-8, atol=1e-9)
-            ours = [whole_inverse(state.ridge, each) for each in range(ARMS)]
+            ours = [dense_inverse(state.ridge, each) for each in range(ARMS)]
             assert np.allclose(ours, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
             bounds = [x @ theta + alpha * np.sqrt(x @ inverse @ x) for theta, inverse in model]
             best = decide(state, 0)
@@ -105,7 +105,7 @@ def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
             x = np.zeros(9)
             x[0] = 1.0
             for j in range(2):
-                entry = 2 * state.lags.place[j + 1] - 1
+                entry = 2 * state.lags.indices[j + 1] - 1
                 x[entry : entry + 2] = state.lags.value[4 * j + 4], 1.0
             rows.append((arm, x, reward))
         learn(state, arm, reward)
@@ -114,4 +114,4 @@ def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
                 mine = [(x, y) for a, x, y in rows[-window:] if a == other]
                 a = np.array([*(x for x, _ in mine), *(np.sqrt(ridge) * np.eye(9))])
                 theta = np.linalg.lstsq(a, np.array([y for _, y in mine] + [0.0] * 9), rcond=None)[0]
-                assert np.abs(a @ (whole_theta(state.ridge, other) - theta)).max() < 1e-3 * scale
+                assert np.abs(a @ (dense_theta(state.ridge, other) - theta)).max() < 1e-3 * scale

@@ -15,7 +15,7 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue
 from larl.policies._contract import bind
 from larl.policies._lags import dimension, pair_count, push, push_missing
-from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, trace
+from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
 from larl.policies._linalg.simd4 import Floats
 from larl.statespace.kalman import steady_state, steady_step
 from larl.worlds.latent_ar import LatentAR
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class TheoryState(NamedTuple):
-    ridge: Tiles
-    lags: Pairs
+    ridge: PackedRidge
+    lags: SparseContext
     time: NDArray[np.int64]  # (1,)
     rows: Floats  # (arms,) n_a
     squared_bias: Floats  # (arms,) Σ_j b_j(a, s)²
@@ -47,21 +47,21 @@ class TheoryState(NamedTuple):
 @inner
 def radius(state: TheoryState, arm: int) -> float:
     """β_{a,t}(δ) of Lemma 3."""
-    d, penalty = dimension(state.lags.place.size - 1, state.beta.size), state.ridge.penalty
+    d, penalty = dimension(state.lags.indices.size - 1, state.beta.size), state.ridge.penalty
     noise = state.noise[arm] * math.sqrt(
         d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
     )
-    bias = math.sqrt(max(d - penalty * trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
+    bias = math.sqrt(max(d - penalty * inverse_trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
     return noise + math.sqrt(penalty) * state.size[arm] + bias
 
 
 def act(state: TheoryState, bits: Bits) -> int:
-    s, arms = state.lags.place.size - 1, state.beta.size
+    s, arms = state.lags.indices.size - 1, state.beta.size
     if state.time[0] < s:
         return pick(bits, arms)
     best, choice = -math.inf, 0
     for arm in range(arms):
-        mean, width = score(state.ridge, arm, state.lags, s + 1)
+        mean, width = predict_arm(state.ridge, arm, state.lags, s + 1)
         bound = mean + radius(state, arm) * width
         if bound > best:
             best, choice = bound, arm
@@ -69,14 +69,14 @@ def act(state: TheoryState, bits: Bits) -> int:
 
 
 def update(state: TheoryState, arm: int, reward: float) -> None:
-    s, arms, k = state.lags.place.size - 1, state.beta.size, state.drift.size
+    s, arms, k = state.lags.indices.size - 1, state.beta.size, state.drift.size
     if state.time[0] >= s:
         bias = 0.0
         for i in range(k):
             bias += state.bias_row[i] * state.predictions[s, i]
         state.squared_bias[arm] += (state.beta[arm] * bias) ** 2
         state.rows[arm] += 1.0
-        learn(state.ridge, arm, state.lags, s + 1, pair_count(s, arms), reward)
+        add_row(state.ridge, arm, state.lags, s + 1, pair_count(s, arms), reward)
     push(state.lags, s, arms, arm, reward)
     update_predictions(state, (reward - state.mu[arm]) / state.beta[arm])
 
@@ -84,7 +84,7 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
 @inline
 def update_predictions(state: TheoryState, measurement: float) -> None:
     """One step of the filter."""
-    for lag in range(state.lags.place.size - 1, 0, -1):
+    for lag in range(state.lags.indices.size - 1, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])
     steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
     assign(state.predictions[0], state.next)
@@ -93,15 +93,15 @@ def update_predictions(state: TheoryState, measurement: float) -> None:
 
 def update_missing(state: TheoryState, arm: int) -> None:
     """As LARL; what was to be measured is taken to be what was predicted."""
-    push_missing(state.lags, state.lags.place.size - 1, state.beta.size)
+    push_missing(state.lags, state.lags.indices.size - 1, state.beta.size)
     update_predictions(state, state.predictions[0, 0])
 
 
 def predict(state: TheoryState, arm: int) -> tuple[float, float]:
-    s = state.lags.place.size - 1
+    s = state.lags.indices.size - 1
     if state.time[0] < s:
         return math.nan, math.nan
-    mean, width = score(state.ridge, arm, state.lags, s + 1)
+    mean, width = predict_arm(state.ridge, arm, state.lags, s + 1)
     return mean, radius(state, arm) * width
 
 
@@ -109,7 +109,12 @@ bind(TheoryState, act, update, "LARL", update_missing=update_missing, predict=pr
 
 
 def init(
-    ridge: Tiles, lags: Pairs, time: NDArray[np.int64], delta: float, horizon: int | None, world: "World | None"
+    ridge: PackedRidge,
+    lags: SparseContext,
+    time: NDArray[np.int64],
+    delta: float,
+    horizon: int | None,
+    world: "World | None",
 ) -> TheoryState:
     """LARL's State with what the radius needs; refused without the world and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
@@ -118,7 +123,7 @@ def init(
         raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
     if ridge.theta.shape[0] != world.arms:
         raise InvalidValue("LARL", "arms", ridge.theta.shape[0], f"{world.arms}, as many as its world has")
-    s, steady, arms = lags.place.size - 1, steady_state(world), world.arms
+    s, steady, arms = lags.indices.size - 1, steady_state(world), world.arms
     predictions = np.full((s + 1, world.k), world.stationary_mean)
     size = np.linalg.norm(reward_parameters(world, s), axis=1)
     return TheoryState(

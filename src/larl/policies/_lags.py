@@ -1,75 +1,75 @@
-"""LARL's context: the last s actions and rewards, Φ_t(s) = [R_t, A_t, 1] of Lemma 2, as a list of its non-zero pairs.
+"""LARL's context Φ_t(s) = [R_t, A_t, 1] (Trella et al. 2025, Lemma 2): the last s actions and rewards, sparse.
 
-Of its d = 2s|A| + 1 entries 2s + 1 are not zero: the constant, and for each lag one reward and one indicator. The
-constant is pair 0, (1, 0), and lag j (0 is the latest) under arm a is pair 1 + j|A| + a, (reward, 1). A lag of which
-nothing is known is (0, 0). A width costs |A|(2s+1)²/2, an update d(2s+1) + d²/2.
+Of its d = 2s|A| + 1 entries, 2s + 1 are not zero: the constant, and for each lag one reward and one indicator. Pair 0
+is the constant, (1, 0). Lag j (0 is the latest) with arm a is pair 1 + j|A| + a, (reward, 1). A lag without a reward is
+(0, 0). The widths of all arms cost |A|(2s+1)²/2 multiplications, an update d(2s+1) + d²/2.
 """
 
 import numpy as np
 
 from larl._core.compile import inline, kernel
-from larl.policies._linalg.packed_ridge import Pairs
-from larl.policies._linalg.simd4 import Floats, aligned, four, put
+from larl.policies._linalg.packed_ridge import SparseContext
+from larl.policies._linalg.simd4 import Floats, aligned_zeros, load4, store4
 
 
 @kernel
 def dimension(s: int, arms: int) -> int:
-    """The length of the context."""
+    """Return the length d of the context."""
     return 2 * s * arms + 1
 
 
 @kernel
 def pair_count(s: int, arms: int) -> int:
-    """The number of pairs in the context: the constant's and the lags'."""
+    """Return the number of pairs in the context: the constant and one per lag and arm."""
     return s * arms + 1
 
 
 @inline
-def write(lags: Pairs, s: int, context: Floats) -> None:
-    """Put further numbers into the pairs behind s lags; the last pair of an odd number has a zero.
+def write_context(lags: SparseContext, s: int, context: Floats) -> None:
+    """Write additional context numbers into the pairs after the s lags; an odd count is padded with a zero.
 
-    Where there is no room for them, as in a policy that does not look at what its world shows, they are left out.
+    Numbers without a pair, as in a policy with ``context=0`` in a world with a context, are ignored.
     """
-    for i in range(0, min(context.size, 2 * (lags.place.size - 1 - s)), 2):
+    for i in range(0, min(context.size, 2 * (lags.indices.size - 1 - s)), 2):
         first, second = context[i], context[i + 1] if i + 1 < context.size else 0.0
         at = 4 * (s + 1) + 2 * i
         lags.value[at], lags.value[at + 1] = first, second
         lags.value[at + 2], lags.value[at + 3] = second, first
 
 
-def lags_init(s: int, arms: int, context: int = 0) -> Pairs:
-    """The constant, s lags of which nothing is known, and pairs for `context` further numbers."""
-    value = aligned(4 * (s + 1 + (context + 1) // 2))
+def lags_init(s: int, arms: int, context: int = 0) -> SparseContext:
+    """Return a context with the constant, s empty lags, and pairs for `context` additional numbers."""
+    value = aligned_zeros(4 * (s + 1 + (context + 1) // 2))
     value[0] = value[3] = 1.0
     lags, rest = 1 + arms * np.arange(s), 1 + s * arms + np.arange((context + 1) // 2)
-    return Pairs(np.concatenate([[0], lags, rest]), value)
+    return SparseContext(np.concatenate([[0], lags, rest]), value)
 
 
 @inline
-def push(lags: Pairs, s: int, arms: int, arm: int, reward: float) -> None:
-    """Move every lag one further back and put (arm, reward) at lag 0."""
+def push(lags: SparseContext, s: int, arms: int, arm: int, reward: float) -> None:
+    """Shift all lags by one and write (arm, reward) to lag 0."""
     _push(lags, s, arms, arm, reward, 1.0)
 
 
 @inline
-def push_missing(lags: Pairs, s: int, arms: int) -> None:
-    """Move every lag one further back; of lag 0 nothing is known."""
+def push_missing(lags: SparseContext, s: int, arms: int) -> None:
+    """Shift all lags by one and leave lag 0 empty."""
     _push(lags, s, arms, 0, 0.0, 0.0)
 
 
 @inline
-def _push(lags: Pairs, s: int, arms: int, arm: int, reward: float, indicator: float) -> None:
+def _push(lags: SparseContext, s: int, arms: int, arm: int, reward: float, indicator: float) -> None:
     for j in range(s, 1, -1):
-        lags.place[np.uintp(j)] = lags.place[np.uintp(j - 1)] + arms
-        put(lags.value, 4 * j, four(lags.value, 4 * j - 4))
+        lags.indices[np.uintp(j)] = lags.indices[np.uintp(j - 1)] + arms
+        store4(lags.value, 4 * j, load4(lags.value, 4 * j - 4))
     if s > 0:
-        lags.place[1] = 1 + arm
+        lags.indices[1] = 1 + arm
         lags.value[4], lags.value[5], lags.value[6], lags.value[7] = reward, indicator, indicator, reward
 
 
-def dense(lags: Pairs, s: int, arms: int) -> Floats:
-    """Φ_t(s) written out in the paper's order: rewards by lag (oldest first) and arm, then indicators, then 1."""
+def dense_context(lags: SparseContext, s: int, arms: int) -> Floats:
+    """Return Φ_t(s) as a dense vector in the paper's order: rewards by lag (oldest first) and arm, indicators, 1."""
     x = np.zeros((2, s, arms))
     for j in range(s):
-        x[:, s - 1 - j, lags.place[j + 1] - 1 - j * arms] = lags.value[4 * j + 4 : 4 * j + 6]
+        x[:, s - 1 - j, lags.indices[j + 1] - 1 - j * arms] = lags.value[4 * j + 4 : 4 * j + 6]
     return np.append(x.ravel(), 1.0)

@@ -11,7 +11,7 @@ from larl._core.compile import inline
 from larl._core.random import Bits, pick
 from larl._core.validation import LARGEST, InvalidValue, checked, integer, number, one_of, optional, required
 from larl.policies._contract import Policy, register
-from larl.policies._linalg.ridge import Ridge, dense_learn, dense_score, ridge_init
+from larl.policies._linalg.ridge import Ridge, dense_add_row, dense_predict, ridge_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
@@ -43,7 +43,7 @@ def act(state: ARUCBState, bits: Bits) -> int:
         return pick(bits, state.log_det.size)
     best, choice = -math.inf, 0
     for arm in range(state.log_det.size):
-        mean, width = dense_score(state.ridge, arm, state.context)
+        mean, width = dense_predict(state.ridge, arm, state.context)
         bound = mean + confidence(state, arm) * width
         if bound > best:
             best, choice = bound, arm
@@ -52,7 +52,7 @@ def act(state: ARUCBState, bits: Bits) -> int:
 
 def update(state: ARUCBState, arm: int, reward: float) -> None:
     if state.time[0] >= state.context.size - 1:
-        state.log_det[arm] += math.log(dense_learn(state.ridge, arm, state.context, reward))
+        state.log_det[arm] += math.log(dense_add_row(state.ridge, arm, state.context, reward))
     remember(state, reward)
 
 
@@ -73,7 +73,7 @@ def update_missing(state: ARUCBState, arm: int) -> None:
     """
     forecast, first, last = 0.0, max(arm, 0), arm + 1 if arm >= 0 else state.log_det.size
     for other in range(first, last):
-        mean, _ = dense_score(state.ridge, other, state.context)
+        mean, _ = dense_predict(state.ridge, other, state.context)
         forecast += mean / (last - first)
     remember(state, min(max(forecast, -LARGEST), LARGEST))
 
@@ -81,7 +81,7 @@ def update_missing(state: ARUCBState, arm: int) -> None:
 def predict(state: ARUCBState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.context.size - 1:
         return math.nan, math.nan
-    mean, width = dense_score(state.ridge, arm, state.context)
+    mean, width = dense_predict(state.ridge, arm, state.context)
     return mean, confidence(state, arm) * width
 
 

@@ -12,8 +12,15 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of, required
 from larl.policies import _confidence_radius as _theory_radius
 from larl.policies._contract import Policy, register
-from larl.policies._lags import lags_init, pair_count, push, push_missing, write
-from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, scores, tiles_init
+from larl.policies._lags import lags_init, pair_count, push, push_missing, write_context
+from larl.policies._linalg.packed_ridge import (
+    PackedRidge,
+    SparseContext,
+    add_row,
+    packed_ridge_init,
+    predict_arm,
+    predict_two_arms,
+)
 from larl.policies._probabilities import Floats
 from larl.policies._standardise import standard_init
 
@@ -22,8 +29,8 @@ if TYPE_CHECKING:
 
 
 class LARLState(NamedTuple):
-    ridge: Tiles
-    lags: Pairs
+    ridge: PackedRidge
+    lags: SparseContext
     time: NDArray[np.int64]  # (1,)
     s: int
     arms: int
@@ -31,12 +38,12 @@ class LARLState(NamedTuple):
 
 
 @inline
-def best_arm(ridge: Tiles, lags: Pairs, count: int, arms: int, alpha: float) -> int:
+def best_arm(ridge: PackedRidge, lags: SparseContext, count: int, arms: int, alpha: float) -> int:
     """The lowest arm with the largest Φᵀθ_a + α√(ΦᵀV_a⁻¹Φ), Φ the first `count` pairs of a list."""
     best, choice = -math.inf, 0
     for arm in range(0, arms, 2):
         other = min(arm + 1, arms - 1)  # the last of an odd number is its own other
-        mean, width, other_mean, other_width = scores(ridge, arm, other, lags, count)
+        mean, width, other_mean, other_width = predict_two_arms(ridge, arm, other, lags, count)
         if mean + alpha * width > best:
             best, choice = mean + alpha * width, arm
         if other_mean + alpha * other_width > best:
@@ -47,12 +54,12 @@ def best_arm(ridge: Tiles, lags: Pairs, count: int, arms: int, alpha: float) -> 
 def act(state: LARLState, bits: Bits) -> int:
     if state.time[0] < state.s:
         return pick(bits, state.arms)
-    return best_arm(state.ridge, state.lags, state.lags.place.size, state.arms, state.alpha)
+    return best_arm(state.ridge, state.lags, state.lags.indices.size, state.arms, state.alpha)
 
 
 def update(state: LARLState, arm: int, reward: float) -> None:
     if state.time[0] >= state.s:
-        learn(state.ridge, arm, state.lags, state.lags.place.size, state.ridge.column.size // 4, reward)
+        add_row(state.ridge, arm, state.lags, state.lags.indices.size, state.ridge.column.size // 4, reward)
     push(state.lags, state.s, state.arms, arm, reward)
     state.time[0] += 1
 
@@ -66,12 +73,12 @@ def update_missing(state: LARLState, arm: int) -> None:
 def predict(state: LARLState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.s:
         return math.nan, math.nan
-    mean, width = score(state.ridge, arm, state.lags, state.lags.place.size)
+    mean, width = predict_arm(state.ridge, arm, state.lags, state.lags.indices.size)
     return mean, state.alpha * width
 
 
 def set_context(state: LARLState, context: Floats) -> None:
-    write(state.lags, state.s, context)
+    write_context(state.lags, state.s, context)
 
 
 @register(LARLState, act, update, ("ridge",), update_missing=update_missing, predict=predict, set_context=set_context)
@@ -105,7 +112,7 @@ class LARL(Policy):
         given = getattr(world, "context", 0)
         if self.context not in (0, given) and world is not None:
             raise InvalidValue("LARL", "context", self.context, f"0, or {given}: as many numbers as its world shows")
-        ridge = tiles_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
+        ridge = packed_ridge_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
         lags, time = lags_init(self.s, arms, self.context), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":
             return _theory_radius.init(ridge, lags, time, self.delta, horizon, world)

@@ -12,14 +12,21 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, checked, integer, number, one_of, required
 from larl.policies._contract import Policy, register
 from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
-from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, tiles_clear, tiles_init
+from larl.policies._linalg.packed_ridge import (
+    PackedRidge,
+    SparseContext,
+    add_row,
+    clear_rows,
+    packed_ridge_init,
+    predict_arm,
+)
 from larl.policies._linalg.simd4 import Floats
 from larl.policies.larl import best_arm
 
 
 class LARLBICState(NamedTuple):
-    ridge: Tiles  # with room for s_max
-    lags: Pairs
+    ridge: PackedRidge  # with room for s_max
+    lags: SparseContext
     past_arms: NDArray[np.int64]  # (explore,)
     past_rewards: Floats
     time: NDArray[np.int64]  # (1,)
@@ -43,11 +50,11 @@ def _push(state: LARLBICState, s: int, arm: int, reward: float) -> None:
 def _fit(state: LARLBICState, s: int) -> None:
     """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
     size = pair_count(s, state.arms)
-    tiles_clear(state.ridge, size)
+    clear_rows(state.ridge, size)
     for t in range(state.past_arms.size):
         arm, reward = state.past_arms[t], state.past_rewards[t]
         if t >= s and arm >= 0:
-            learn(state.ridge, arm, state.lags, s + 1, size, reward)
+            add_row(state.ridge, arm, state.lags, s + 1, size, reward)
         _push(state, s, arm, reward)
 
 
@@ -59,7 +66,7 @@ def bic(state: LARLBICState, s: int) -> float:
     for t in range(state.past_arms.size):
         arm, reward = state.past_arms[t], state.past_rewards[t]
         if t >= s and arm >= 0:
-            mean, _ = score(state.ridge, arm, state.lags, s + 1)
+            mean, _ = predict_arm(state.ridge, arm, state.lags, s + 1)
             residual += (reward - mean) ** 2
             rows += 1
         _push(state, s, arm, reward)
@@ -101,7 +108,7 @@ def advance(state: LARLBICState, arm: int, reward: float) -> None:
     else:
         s = state.chosen[0]
         if arm >= 0:
-            learn(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
+            add_row(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
         _push(state, s, arm, reward)
     state.time[0] += 1
 
@@ -115,7 +122,7 @@ def predict(state: LARLBICState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.past_arms.size:
         turn = state.alternate and arm == state.time[0] % state.arms
         return math.nan, math.inf if turn else math.nan
-    mean, width = score(state.ridge, arm, state.lags, state.chosen[0] + 1)
+    mean, width = predict_arm(state.ridge, arm, state.lags, state.chosen[0] + 1)
     return mean, state.alpha * width
 
 
@@ -141,7 +148,7 @@ class LARLBIC(Policy):
             raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
 
     def init(self, arms: int, **_: Any) -> LARLBICState:
-        ridge = tiles_init(arms, pair_count(self.s_max, arms), self.ridge)
+        ridge = packed_ridge_init(arms, pair_count(self.s_max, arms), self.ridge)
         past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
         time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         alternate = self.explore_with == "alternate"

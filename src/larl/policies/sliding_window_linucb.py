@@ -13,15 +13,15 @@ from larl._core.validation import checked, integer, number, required
 from larl.policies._contract import Policy, register
 from larl.policies._lags import lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
-    Pairs,
-    Tiles,
-    absorb,
-    gather,
-    learn,
-    score,
-    squared_length,
-    tiles_clear,
-    tiles_init,
+    PackedRidge,
+    SparseContext,
+    add_row,
+    clear_rows,
+    packed_ridge_init,
+    predict_arm,
+    rank_one_update,
+    solve,
+    squared_norm,
 )
 from larl.policies._linalg.simd4 import Floats
 from larl.policies.larl import best_arm
@@ -31,8 +31,8 @@ SHORT = 1e6  # ‖Φ‖²/λ beyond which rounding errors are not worth multiply
 
 
 class SlidingWindowLinUCBState(NamedTuple):
-    ridge: Tiles
-    lags: Pairs
+    ridge: PackedRidge
+    lags: SparseContext
     places: NDArray[np.int64]  # (window, s+1) the contexts of the rows in the window, a ring
     values: Floats  # (window, 4(s+1))
     row_arm: NDArray[np.int64]  # (window,)
@@ -45,30 +45,30 @@ class SlidingWindowLinUCBState(NamedTuple):
 @inner
 def _refit(state: SlidingWindowLinUCBState) -> None:
     """Fit the rows of the ring from nothing."""
-    size = pair_count(state.lags.place.size - 1, state.arms)
-    tiles_clear(state.ridge, size)
+    size = pair_count(state.lags.indices.size - 1, state.arms)
+    clear_rows(state.ridge, size)
     for place in range(state.row_arm.size):
-        lags, arm = Pairs(state.places[place], state.values[place]), state.row_arm[place]
+        lags, arm = SparseContext(state.places[place], state.values[place]), state.row_arm[place]
         if arm >= 0:
-            learn(state.ridge, arm, lags, lags.place.size, size, state.row_reward[place])
+            add_row(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[place])
 
 
 @inline
 def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
     """Remove the row at one place of the ring, unless it was so nearly alone in its direction that digits would go."""
-    lags, arm = Pairs(state.places[place], state.values[place]), state.row_arm[place]
+    lags, arm = SparseContext(state.places[place], state.values[place]), state.row_arm[place]
     if arm < 0:
         return True
-    size = pair_count(lags.place.size - 1, state.arms)
-    leverage, error = gather(state.ridge, arm, lags, lags.place.size, size, state.row_reward[place])
-    safe = 1.0 - leverage > SAFE and squared_length(lags, lags.place.size) < SHORT * state.ridge.penalty
+    size = pair_count(lags.indices.size - 1, state.arms)
+    leverage, error = solve(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[place])
+    safe = 1.0 - leverage > SAFE and squared_norm(lags, lags.indices.size) < SHORT * state.ridge.penalty
     if safe:
-        absorb(state.ridge, arm, size, -1.0, 1.0 - leverage, error)
+        rank_one_update(state.ridge, arm, size, -1.0, 1.0 - leverage, error)
     return safe
 
 
 def act(state: SlidingWindowLinUCBState, bits: Bits) -> int:
-    s = state.lags.place.size - 1
+    s = state.lags.indices.size - 1
     if state.time[0] < s:
         return pick(bits, state.arms)
     return best_arm(state.ridge, state.lags, s + 1, state.arms, state.alpha)
@@ -81,19 +81,19 @@ def update(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
 @inline
 def advance(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
     """One step; arm −1 where its reward is missing."""
-    s, window = state.lags.place.size - 1, state.row_arm.size
+    s, window = state.lags.indices.size - 1, state.row_arm.size
     row = state.time[0] - s
     if row >= 0:
         place = row % window
         # Once a round, fit afresh in any case: removals would let rounding errors pile up.
         kept = row < window or (place > 0 and _forget(state, place))
-        assign(state.places[place], state.lags.place)
+        assign(state.places[place], state.lags.indices)
         assign(state.values[place], state.lags.value)
         state.row_arm[place], state.row_reward[place] = arm, reward
         if not kept:
             _refit(state)
         elif arm >= 0:
-            learn(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
+            add_row(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
     if arm >= 0:
         push(state.lags, s, state.arms, arm, reward)
     else:
@@ -107,10 +107,10 @@ def update_missing(state: SlidingWindowLinUCBState, arm: int) -> None:
 
 
 def predict(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
-    s = state.lags.place.size - 1
+    s = state.lags.indices.size - 1
     if state.time[0] < s:
         return math.nan, math.nan
-    mean, width = score(state.ridge, arm, state.lags, s + 1)
+    mean, width = predict_arm(state.ridge, arm, state.lags, s + 1)
     return mean, state.alpha * width
 
 
@@ -125,8 +125,8 @@ class SlidingWindowLinUCB(Policy):
     ridge: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> SlidingWindowLinUCBState:
-        ridge, lags = tiles_init(arms, pair_count(self.s, arms), self.ridge), lags_init(self.s, arms)
-        places = np.zeros((self.window, lags.place.size), dtype=np.int64)
+        ridge, lags = packed_ridge_init(arms, pair_count(self.s, arms), self.ridge), lags_init(self.s, arms)
+        places = np.zeros((self.window, lags.indices.size), dtype=np.int64)
         values = np.zeros((self.window, lags.value.size))
         row_arm, row_reward = np.zeros(self.window, dtype=np.int64), np.zeros(self.window)
         time = np.zeros(1, dtype=np.int64)

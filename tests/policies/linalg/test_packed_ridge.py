@@ -4,19 +4,19 @@ import numba
 import numpy as np
 import pytest
 
-from larl.policies._lags import dense, lags_init, pair_count, push, push_missing
+from larl.policies._lags import dense_context, lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
-    Pairs,
-    absorb,
-    gather,
-    learn,
-    score,
-    scores,
-    tiles_clear,
-    tiles_init,
-    trace,
-    whole_inverse,
-    whole_theta,
+    SparseContext,
+    add_row,
+    clear_rows,
+    dense_inverse,
+    dense_theta,
+    inverse_trace,
+    packed_ridge_init,
+    predict_arm,
+    predict_two_arms,
+    rank_one_update,
+    solve,
 )
 
 SIZES = [(1, 0), (2, 0), (1, 1), (2, 1), (3, 1), (2, 2), (5, 2), (2, 5), (3, 4), (4, 3), (10, 1)]  # arms, s
@@ -24,57 +24,57 @@ SIZES = [(1, 0), (2, 0), (1, 1), (2, 1), (3, 1), (2, 2), (5, 2), (2, 5), (3, 4),
 
 @numba.njit
 def learn_(tiles, arm, context, size, reward):
-    learn(tiles, arm, context, context.place.size, size, reward)
+    add_row(tiles, arm, context, context.indices.size, size, reward)
 
 
 @numba.njit
 def forget_(tiles, arm, context, size, reward):
-    leverage, error = gather(tiles, arm, context, context.place.size, size, reward)
-    absorb(tiles, arm, size, -1.0, 1.0 - leverage, error)
+    leverage, error = solve(tiles, arm, context, context.indices.size, size, reward)
+    rank_one_update(tiles, arm, size, -1.0, 1.0 - leverage, error)
     return leverage, error
 
 
 @numba.njit
 def scores_(tiles, arm, other, context):
-    return scores(tiles, arm, other, context, context.place.size)
+    return predict_two_arms(tiles, arm, other, context, context.indices.size)
 
 
 @numba.njit
 def score_(tiles, arm, context):
-    return score(tiles, arm, context, context.place.size)
+    return predict_arm(tiles, arm, context, context.indices.size)
 
 
 @numba.njit
 def clear_(tiles, size):
-    tiles_clear(tiles, size)
+    clear_rows(tiles, size)
 
 
 @numba.njit
 def trace_(tiles, arm):
-    return trace(tiles, arm)
+    return inverse_trace(tiles, arm)
 
 
 @numba.njit
 def push_(lags, arms, arm, reward):
     if arm < 0:
-        push_missing(lags, lags.place.size - 1, arms)
+        push_missing(lags, lags.indices.size - 1, arms)
     else:
-        push(lags, lags.place.size - 1, arms, arm, reward)
+        push(lags, lags.indices.size - 1, arms, arm, reward)
 
 
-def entries(context: Pairs, size: int) -> np.ndarray:
+def entries(context: SparseContext, size: int) -> np.ndarray:
     """The context written out, without the constant's empty second entry."""
     x = np.zeros((size, 2))
-    x[context.place] = context.value.reshape(-1, 4)[:, :2]
+    x[context.indices] = context.value.reshape(-1, 4)[:, :2]
     return np.delete(x.ravel(), 1)
 
 
-def random_context(rng: np.random.Generator, size: int) -> Pairs:
+def random_context(rng: np.random.Generator, size: int) -> SparseContext:
     """A constant and any of the other pairs, with any values."""
     places = np.flatnonzero(rng.random(size) < 0.6)
     pairs = rng.normal(size=(places[places > 0].size + 1, 2))
     pairs[0] = 1.0, 0.0
-    return Pairs(np.append(0, places[places > 0]), pairs[:, [0, 1, 1, 0]].ravel())
+    return SparseContext(np.append(0, places[places > 0]), pairs[:, [0, 1, 1, 0]].ravel())
 
 
 class Direct:
@@ -90,9 +90,9 @@ class Direct:
     def agrees(self, tiles) -> None:
         for arm, (gram, moment) in enumerate(zip(self.gram, self.moment, strict=True)):
             inverse = np.linalg.inv(gram)
-            assert np.allclose(whole_inverse(tiles, arm), inverse, rtol=1e-9, atol=1e-10)
-            assert np.array_equal(whole_inverse(tiles, arm), whole_inverse(tiles, arm).T)
-            assert np.allclose(whole_theta(tiles, arm), inverse @ moment, rtol=1e-9, atol=1e-10)
+            assert np.allclose(dense_inverse(tiles, arm), inverse, rtol=1e-9, atol=1e-10)
+            assert np.array_equal(dense_inverse(tiles, arm), dense_inverse(tiles, arm).T)
+            assert np.allclose(dense_theta(tiles, arm), inverse @ moment, rtol=1e-9, atol=1e-10)
             assert trace_(tiles, arm) == pytest.approx(np.trace(inverse), rel=1e-9)
 
     def score(self, arm: int, x: np.ndarray) -> tuple[float, float]:
@@ -104,7 +104,7 @@ class Direct:
 @pytest.mark.parametrize("penalty", [1.0, 0.3])
 def test_any_contexts_added_and_removed(arms, s, penalty):
     size, rng = pair_count(s, arms), np.random.default_rng(arms + 10 * s)
-    tiles, direct, rows = tiles_init(arms, size, penalty), Direct(arms, 2 * size - 1, penalty), []
+    tiles, direct, rows = packed_ridge_init(arms, size, penalty), Direct(arms, 2 * size - 1, penalty), []
     direct.agrees(tiles)
     for t in range(60):
         context, arm, reward = random_context(rng, size), int(rng.integers(arms)), float(rng.normal())
@@ -128,14 +128,19 @@ def test_any_contexts_added_and_removed(arms, s, penalty):
 @pytest.mark.parametrize(("arms", "s"), SIZES)
 def test_lags_of_which_some_are_missing(arms, s):
     size, rng = pair_count(s, arms), np.random.default_rng(s)
-    tiles, direct, lags, history = tiles_init(arms, size, 0.7), Direct(arms, 2 * size - 1, 0.7), lags_init(s, arms), []
+    tiles, direct, lags, history = (
+        packed_ridge_init(arms, size, 0.7),
+        Direct(arms, 2 * size - 1, 0.7),
+        lags_init(s, arms),
+        [],
+    )
     for _ in range(50):
         x = np.zeros((s, arms, 2))
         for lag, (arm, reward) in enumerate(history[: -s - 1 : -1] if s else []):
             if arm >= 0:
                 x[lag, arm] = reward, 1.0
         assert np.array_equal(entries(lags, size), np.append(1.0, x.ravel()))
-        assert np.array_equal(dense(lags, s, arms), np.append(x[::-1].transpose(2, 0, 1).ravel(), 1.0))
+        assert np.array_equal(dense_context(lags, s, arms), np.append(x[::-1].transpose(2, 0, 1).ravel(), 1.0))
         row = np.append(1.0, x.ravel())
         arm, reward = int(rng.integers(arms)), float(rng.normal())
         assert np.allclose(score_(tiles, arm, lags), direct.score(arm, row), rtol=1e-9, atol=1e-10)
@@ -148,7 +153,7 @@ def test_lags_of_which_some_are_missing(arms, s):
 
 def test_the_leading_pairs_are_a_regression_of_their_own():
     arms, rng = 2, np.random.default_rng(0)
-    large, small = tiles_init(arms, 9, 0.5), tiles_init(arms, 5, 0.5)
+    large, small = packed_ridge_init(arms, 9, 0.5), packed_ridge_init(arms, 5, 0.5)
     for _ in range(20):
         learn_(large, int(rng.integers(arms)), random_context(rng, 9), 9, float(rng.normal()))
     clear_(large, 5)
@@ -159,6 +164,6 @@ def test_the_leading_pairs_are_a_regression_of_their_own():
     assert np.array_equal(large.inverse[:, : small.inverse.shape[1]], small.inverse)
     assert np.array_equal(large.theta[:, : small.theta.shape[1]], small.theta)
     clear_(large, 9)
-    fresh = tiles_init(arms, 9, 0.5)
+    fresh = packed_ridge_init(arms, 9, 0.5)
     assert np.array_equal(large.inverse, fresh.inverse)
     assert np.array_equal(large.theta, fresh.theta)

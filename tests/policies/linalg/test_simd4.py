@@ -5,44 +5,44 @@ import numpy as np
 import pytest
 
 from larl.policies._linalg.simd4 import (
-    again,
-    aligned,
-    as_it_stands,
-    crossed,
-    four,
-    lane,
-    put,
-    roots,
-    spread,
-    totals,
-    turned,
+    aligned_zeros,
+    broadcast4,
+    extract_lane,
+    horizontal_sums,
+    load4,
+    no_unroll,
+    shuffle_0101,
+    shuffle_0132,
+    shuffle_2301,
+    sqrt_nonnegative,
+    store4,
 )
 
 
 @numba.njit
 def arithmetic(x):
-    put(x, 8, four(x, 0) + four(x, 4))
-    put(x, 12, four(x, 0) - four(x, 4))
-    put(x, 16, four(x, 0) * four(x, 4))
-    sums = four(x, 0) * spread(0.3)
+    store4(x, 8, load4(x, 0) + load4(x, 4))
+    store4(x, 12, load4(x, 0) - load4(x, 4))
+    store4(x, 16, load4(x, 0) * load4(x, 4))
+    sums = load4(x, 0) * broadcast4(0.3)
     for i in range(1, 5):
-        as_it_stands()
-        sums += four(x, i)
-    put(x, 21, sums)
+        no_unroll()
+        sums += load4(x, i)
+    store4(x, 21, sums)
 
 
 @numba.njit
 def moves(x):
-    put(x, 4, again(four(x, 0)))
-    put(x, 8, turned(four(x, 0)))
-    put(x, 12, crossed(four(x, 0)))
-    x[17] = lane(four(x, 0), 2)
+    store4(x, 4, shuffle_0101(load4(x, 0)))
+    store4(x, 8, shuffle_2301(load4(x, 0)))
+    store4(x, 12, shuffle_0132(load4(x, 0)))
+    x[17] = extract_lane(load4(x, 0), 2)
 
 
 @numba.njit
 def ends(x):
-    put(x, 16, totals(four(x, 0), four(x, 4), four(x, 8), four(x, 12)))
-    put(x, 20, roots(four(x, 16)))
+    store4(x, 16, horizontal_sums(load4(x, 0), load4(x, 4), load4(x, 8), load4(x, 12)))
+    store4(x, 20, sqrt_nonnegative(load4(x, 16)))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -76,7 +76,7 @@ def test_totals_and_roots():
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 5), (3, 4, 5)])
 def test_aligned_zeros_begin_a_cache_line(shape):
     for _ in range(10):
-        x = aligned(*shape)
+        x = aligned_zeros(*shape)
         assert x.shape == shape
         assert x.flags.c_contiguous
         assert x.ctypes.data % 64 == 0

@@ -1,4 +1,4 @@
-"""Small symmetric systems in place: a Cholesky factor L and what is solved with it."""
+"""Cholesky factorisation and triangular solves of small matrices, in place."""
 
 import math
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 @inner
 def cholesky(matrix: Floats, d: int) -> float:
-    """Put the factor into the lower triangle; returns log det. A pivot lost to rounding is replaced by a small one."""
+    """Write the factor L into the lower triangle, with pivots raised to a small positive number; return log det."""
     total = 0.0
     for i in range(d):
         pivot = matrix[i, i]
@@ -31,7 +31,7 @@ def cholesky(matrix: Floats, d: int) -> float:
 
 @inline
 def solve_lower(factor: Floats, x: Floats, d: int) -> float:
-    """x ← L⁻¹x; returns its squared length."""
+    """Replace x by L⁻¹x; return its squared length."""
     square = 0.0
     for i in range(d):
         value = x[i]
@@ -44,7 +44,7 @@ def solve_lower(factor: Floats, x: Floats, d: int) -> float:
 
 @inline
 def solve_upper(factor: Floats, x: Floats, d: int) -> None:
-    """x ← L⁻ᵀx."""
+    """Replace x by L⁻ᵀx."""
     for i in range(d - 1, -1, -1):
         x[i] /= factor[i, i]
         for j in range(i):

@@ -1,16 +1,20 @@
-"""Ridge regression, one per arm, on contexts of which few pairs of entries are not zero: LARL's (_lags.py).
+"""Ridge regression, one per arm, for sparse contexts (LARL's, see _lags.py), with SIMD instructions.
 
-The mathematics is that of _ridge.py. A context is a list of its non-zero pairs; of V_a⁻¹ the lower triangle is kept,
-in tiles of 2×2, one vector register each: tile (i, j ≤ i), rows 2i and 2i + 1, is the four numbers from
-4(i(i+1)/2 + j) on. A tile has its diagonal first, [t₀₀ t₁₁ t₀₁ t₁₀], so that its transpose swaps the last two. A pair
-(a, b) of Φ, u or θ is kept as [a b b a]. Then
+The mathematics is that of ridge.py. There are two implementations because the contexts have different shapes. ridge.py
+has dense contexts and full square matrices, and any slot can have its own penalties. LARL's contexts have 2s + 1
+non-zero entries of 2s|A| + 1; with sparse contexts and packed matrices this file does a fraction of the arithmetic, in
+another order, so its results differ in the last bits.
 
-- u_i is t₀₀a + t₀₁b and t₁₁b + t₁₀a over the pairs of Φ, so the two halves of Σ_j tile_ij [a b b a]_j, added;
-- u_i u_jᵀ is [u_i0 u_i1 u_i0 u_i1][u_j0 u_j1 u_j1 u_j0];
-- ΦᵀV_a⁻¹Φ is the sum of [a b a b]_i Σ_j tile_ij [a b b a]_j, the tiles off the diagonal counted twice.
+A context is a list of its non-zero pairs of entries. Of V_a⁻¹ only the lower triangle is stored, in 2×2 tiles of one
+vector register each: tile (i, j ≤ i), for rows 2i and 2i + 1, starts at 4(i(i+1)/2 + j). A tile has its diagonal first,
+[t₀₀ t₁₁ t₀₁ t₁₀], so its transpose swaps the last two numbers. A pair (a, b) of Φ, u or θ is stored as [a b b a]. Then
 
-Pair 0 is a constant, (1, 0): its second entry is always zero, and so are its row and column of V_a⁻¹. Indices are made
-unsigned (`np.uintp`) where they are computed, as the compiler looks for negative ones otherwise.
+- u_i = (Σ t₀₀a + t₀₁b, Σ t₁₁b + t₁₀a) over the pairs of Φ: the sum of the two halves of Σ_j tile_ij [a b b a]_j;
+- u_i u_jᵀ = [u_i0 u_i1 u_i0 u_i1][u_j0 u_j1 u_j1 u_j0];
+- ΦᵀV_a⁻¹Φ is the sum of [a b a b]_i Σ_j tile_ij [a b b a]_j, with the tiles off the diagonal counted twice.
+
+Pair 0 is the constant, (1, 0): its second entry is always zero, and so are that row and column of V_a⁻¹. Computed
+indices are unsigned (`np.uintp`): for signed ones the compiler adds code for negative indices.
 """
 
 from typing import NamedTuple
@@ -22,205 +26,224 @@ from larl._core.compile import inline, inner
 from larl.policies._linalg.ridge import row_variance
 from larl.policies._linalg.simd4 import (
     Floats,
-    again,
-    aligned,
-    as_it_stands,
-    crossed,
-    four,
-    lane,
-    put,
-    roots,
-    spread,
-    totals,
-    turned,
+    aligned_zeros,
+    broadcast4,
+    extract_lane,
+    horizontal_sums,
+    load4,
+    no_unroll,
+    shuffle_0101,
+    shuffle_0132,
+    shuffle_2301,
+    sqrt_nonnegative,
+    store4,
 )
 
 
-class Pairs(NamedTuple):
-    """A context by its non-zero pairs; one that is known to be zero may be among them."""
+class SparseContext(NamedTuple):
+    """A context as a list of pairs of entries; all other pairs are zero."""
 
-    place: NDArray[np.int64]  # which pairs: 0 first, then ascending
-    value: Floats  # four numbers for each
+    indices: NDArray[np.int64]  # of each pair in the context: 0 first, then ascending
+    value: Floats  # [a b b a] of each pair
 
 
-class Tiles(NamedTuple):
+class PackedRidge(NamedTuple):
     inverse: Floats  # (arms, 2m(m+1)): the lower triangle of V_a⁻¹ for m pairs
     theta: Floats  # (arms, 4m)
-    column: Floats  # (4m,) scratch for u, each pair first as two halves of a sum
+    column: Floats  # (4m,) scratch for u; `solve` leaves each pair as two halves of a sum
     penalty: float  # λ
 
 
 @inline
-def row_start(i: int) -> int:
-    """Where row i of the tiles begins."""
+def tile_row_start(i: int) -> int:
+    """Return the offset of row i of the tiles."""
     return 2 * i * (i + 1)
 
 
-def tiles_init(arms: int, size: int, penalty: float) -> Tiles:
-    """No rows yet: V_a = λI, for contexts of `size` pairs."""
-    tiles = Tiles(aligned(arms, 2 * size * (size + 1)), aligned(arms, 4 * size), aligned(4 * size), penalty)
+def packed_ridge_init(arms: int, size: int, penalty: float) -> PackedRidge:
+    """Return regressions without data, V_a = λI, for contexts of `size` pairs."""
+    ridge = PackedRidge(
+        inverse=aligned_zeros(arms, 2 * size * (size + 1)),
+        theta=aligned_zeros(arms, 4 * size),
+        column=aligned_zeros(4 * size),
+        penalty=penalty,
+    )
     corners = 2 * np.arange(size) * (np.arange(size) + 3)
-    tiles.inverse[:, corners] = tiles.inverse[:, corners[1:] + 1] = 1.0 / penalty
-    return tiles
+    ridge.inverse[:, corners] = ridge.inverse[:, corners[1:] + 1] = 1.0 / penalty
+    return ridge
 
 
 @inner
-def tiles_clear(tiles: Tiles, size: int) -> None:
-    """Forget all rows, in the leading `size` pairs."""
-    for arm in range(tiles.theta.shape[0]):
-        for i in range(row_start(size)):
-            tiles.inverse[arm, i] = 0.0
+def clear_rows(ridge: PackedRidge, size: int) -> None:
+    """Remove all data from the leading `size` pairs."""
+    for arm in range(ridge.theta.shape[0]):
+        for i in range(tile_row_start(size)):
+            ridge.inverse[arm, i] = 0.0
         for i in range(4 * size):
-            tiles.theta[arm, i] = 0.0
+            ridge.theta[arm, i] = 0.0
         for i in range(size):
-            corner = row_start(i) + 4 * i
-            tiles.inverse[arm, corner] = 1.0 / tiles.penalty
+            corner = tile_row_start(i) + 4 * i
+            ridge.inverse[arm, corner] = 1.0 / ridge.penalty
             if i > 0:
-                tiles.inverse[arm, corner + 1] = 1.0 / tiles.penalty
+                ridge.inverse[arm, corner + 1] = 1.0 / ridge.penalty
 
 
-def whole_inverse(tiles: Tiles, arm: int) -> Floats:
-    """V_a⁻¹ as a square, without the constant's empty second entry."""
-    size = tiles.column.size // 4
+def dense_inverse(ridge: PackedRidge, arm: int) -> Floats:
+    """Return V_a⁻¹ as a square matrix, without the constant's empty second entry."""
+    size = ridge.column.size // 4
     square, (i, j) = np.zeros((size, 2, size, 2)), np.tril_indices(size)
-    squares = tiles.inverse[arm].reshape(-1, 4)[:, [0, 2, 3, 1]].reshape(-1, 2, 2)
+    squares = ridge.inverse[arm].reshape(-1, 4)[:, [0, 2, 3, 1]].reshape(-1, 2, 2)
     square[i, :, j, :], square[j, :, i, :] = squares, squares.transpose(0, 2, 1)
     return np.delete(np.delete(square.reshape(2 * size, 2 * size), 1, axis=0), 1, axis=1)
 
 
-def whole_theta(tiles: Tiles, arm: int) -> Floats:
-    """θ_a, without the constant's empty second entry."""
-    return np.delete(tiles.theta[arm].reshape(-1, 4)[:, :2].ravel(), 1)
+def dense_theta(ridge: PackedRidge, arm: int) -> Floats:
+    """Return θ_a without the constant's empty second entry."""
+    return np.delete(ridge.theta[arm].reshape(-1, 4)[:, :2].ravel(), 1)
 
 
 @inline
-def trace(tiles: Tiles, arm: int) -> float:
-    """tr V_a⁻¹."""
+def inverse_trace(ridge: PackedRidge, arm: int) -> float:
+    """Return tr V_a⁻¹."""
     total = 0.0
-    for i in range(tiles.column.size // 4):
-        corner = row_start(i) + 4 * i
-        total += tiles.inverse[arm, corner] + tiles.inverse[arm, corner + 1]
+    for i in range(ridge.column.size // 4):
+        corner = tile_row_start(i) + 4 * i
+        total += ridge.inverse[arm, corner] + ridge.inverse[arm, corner + 1]
     return total
 
 
 @inline
-def scores(tiles: Tiles, arm: int, other: int, context: Pairs, count: int) -> tuple[float, float, float, float]:
-    """Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ) of two arms, for the first `count` pairs of a list.
+def predict_two_arms(
+    ridge: PackedRidge, arm: int, other: int, context: SparseContext, count: int
+) -> tuple[float, float, float, float]:
+    """Return Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ) of two arms, for the first `count` pairs of a context.
 
-    Two arms and two rows at a time: whatever goes around the tiles costs as much as the tiles.
+    It computes two arms and two rows at a time, because loop overhead and loads cost as much as the arithmetic.
     """
-    place, value = context.place, context.value
-    inverse, theta = tiles.inverse[np.uintp(arm)], tiles.theta[np.uintp(arm)]
-    inverse2, theta2 = tiles.inverse[np.uintp(other)], tiles.theta[np.uintp(other)]
-    mean, mean2, square, square2, half = spread(0.0), spread(0.0), spread(0.0), spread(0.0), spread(0.5)
-    alone = count & 1
-    if alone:
-        x = four(value, 0)
-        weight = half * x * again(x)
-        mean, mean2 = four(theta, 0) * x, four(theta2, 0) * x
-        square, square2 = four(inverse, 0) * weight, four(inverse2, 0) * weight
-    for i in range(alone, count, 2):
-        as_it_stands()
-        first, second = place[np.uintp(i)], place[np.uintp(i + 1)]
-        x, y = four(value, 4 * i), four(value, 4 * i + 4)
-        mean += four(theta, 4 * first) * x + four(theta, 4 * second) * y
-        mean2 += four(theta2, 4 * first) * x + four(theta2, 4 * second) * y
-        row, below = row_start(first), row_start(second)
+    indices, value = context.indices, context.value
+    inverse, theta = ridge.inverse[np.uintp(arm)], ridge.theta[np.uintp(arm)]
+    inverse2, theta2 = ridge.inverse[np.uintp(other)], ridge.theta[np.uintp(other)]
+    mean, mean2, square, square2, half = (
+        broadcast4(0.0),
+        broadcast4(0.0),
+        broadcast4(0.0),
+        broadcast4(0.0),
+        broadcast4(0.5),
+    )
+    odd = count & 1
+    if odd:
+        x = load4(value, 0)
+        weight = half * x * shuffle_0101(x)
+        mean, mean2 = load4(theta, 0) * x, load4(theta2, 0) * x
+        square, square2 = load4(inverse, 0) * weight, load4(inverse2, 0) * weight
+    for i in range(odd, count, 2):
+        no_unroll()
+        first, second = indices[np.uintp(i)], indices[np.uintp(i + 1)]
+        x, y = load4(value, 4 * i), load4(value, 4 * i + 4)
+        mean += load4(theta, 4 * first) * x + load4(theta, 4 * second) * y
+        mean2 += load4(theta2, 4 * first) * x + load4(theta2, 4 * second) * y
+        row, below = tile_row_start(first), tile_row_start(second)
         corner, beneath, last = row + 4 * first, below + 4 * first, below + 4 * second
-        products, products2 = four(inverse, corner) * (half * x), four(inverse2, corner) * (half * x)
-        lower = four(inverse, last) * (half * y) + four(inverse, beneath) * x
-        lower2 = four(inverse2, last) * (half * y) + four(inverse2, beneath) * x
+        products, products2 = load4(inverse, corner) * (half * x), load4(inverse2, corner) * (half * x)
+        lower = load4(inverse, last) * (half * y) + load4(inverse, beneath) * x
+        lower2 = load4(inverse2, last) * (half * y) + load4(inverse2, beneath) * x
         for j in range(i):
-            as_it_stands()
-            at, z = 4 * place[np.uintp(j)], four(value, 4 * j)
-            products += four(inverse, row + at) * z
-            products2 += four(inverse2, row + at) * z
-            lower += four(inverse, below + at) * z
-            lower2 += four(inverse2, below + at) * z
-        square += again(x) * products + again(y) * lower
-        square2 += again(x) * products2 + again(y) * lower2
-    sums = totals(square, square2, mean, mean2)
-    widths = roots(sums + sums)
-    return 0.5 * lane(sums, 2), lane(widths, 0), 0.5 * lane(sums, 3), lane(widths, 1)
+            no_unroll()
+            at, z = 4 * indices[np.uintp(j)], load4(value, 4 * j)
+            products += load4(inverse, row + at) * z
+            products2 += load4(inverse2, row + at) * z
+            lower += load4(inverse, below + at) * z
+            lower2 += load4(inverse2, below + at) * z
+        square += shuffle_0101(x) * products + shuffle_0101(y) * lower
+        square2 += shuffle_0101(x) * products2 + shuffle_0101(y) * lower2
+    sums = horizontal_sums(square, square2, mean, mean2)
+    widths = sqrt_nonnegative(sums + sums)
+    return 0.5 * extract_lane(sums, 2), extract_lane(widths, 0), 0.5 * extract_lane(sums, 3), extract_lane(widths, 1)
 
 
 @inline
-def score(tiles: Tiles, arm: int, context: Pairs, count: int) -> tuple[float, float]:
-    """The same of one arm."""
-    mean, width, _, _ = scores(tiles, arm, arm, context, count)
+def predict_arm(ridge: PackedRidge, arm: int, context: SparseContext, count: int) -> tuple[float, float]:
+    """Return Φᵀθ_a and the width √(ΦᵀV_a⁻¹Φ) of one arm."""
+    mean, width, _, _ = predict_two_arms(ridge, arm, arm, context, count)
     return mean, width
 
 
 @inline
-def gather(tiles: Tiles, arm: int, context: Pairs, count: int, size: int, reward: float) -> tuple[float, float]:
-    """Put u = V_a⁻¹Φ into `tiles.column`, its halves not yet added; returns the leverage Φᵀu and reward − Φᵀθ_a.
+def solve(
+    ridge: PackedRidge, arm: int, context: SparseContext, count: int, size: int, reward: float
+) -> tuple[float, float]:
+    """Write u = V_a⁻¹Φ into `ridge.column`, halves not yet added; return the leverage Φᵀu and reward − Φᵀθ_a.
 
-    Of the list the first `count` pairs are meant, of the matrix the leading `size`. Pair by pair of the list, a column
-    of tiles at a time: those right of the diagonal are the transposes of a row.
+    It uses the first `count` pairs of the context and the leading `size` pairs of the matrix. For each pair of the
+    context it adds one column of tiles; tiles right of the diagonal are transposes of a stored row.
     """
-    inverse, theta, column = tiles.inverse[np.uintp(arm)], tiles.theta[np.uintp(arm)], tiles.column
-    x, at = four(context.value, 0), 0
+    inverse, theta, column = ridge.inverse[np.uintp(arm)], ridge.theta[np.uintp(arm)], ridge.column
+    x, at = load4(context.value, 0), 0
     for i in range(size):
-        as_it_stands()
-        put(column, 4 * i, four(inverse, at) * x)
+        no_unroll()
+        store4(column, 4 * i, load4(inverse, at) * x)
         at += 4 * (i + 1)
     for j in range(1, count):
-        as_it_stands()
-        place, x = context.place[np.uintp(j)], four(context.value, 4 * j)
-        at = row_start(place)
-        for i in range(place):
-            as_it_stands()
-            put(column, 4 * i, four(column, 4 * i) + crossed(four(inverse, at)) * x)
+        no_unroll()
+        pair, x = context.indices[np.uintp(j)], load4(context.value, 4 * j)
+        at = tile_row_start(pair)
+        for i in range(pair):
+            no_unroll()
+            store4(column, 4 * i, load4(column, 4 * i) + shuffle_0132(load4(inverse, at)) * x)
             at += 4
-        for i in range(place, size):
-            as_it_stands()
-            put(column, 4 * i, four(column, 4 * i) + four(inverse, at) * x)
+        for i in range(pair, size):
+            no_unroll()
+            store4(column, 4 * i, load4(column, 4 * i) + load4(inverse, at) * x)
             at += 4 * (i + 1)
-    mean, leverage = spread(0.0), spread(0.0)
+    mean, leverage = broadcast4(0.0), broadcast4(0.0)
     for j in range(count):
-        as_it_stands()
-        place, x = context.place[np.uintp(j)], four(context.value, 4 * j)
-        mean += four(theta, 4 * place) * x
-        leverage += four(column, 4 * place) * again(x)
-    leverage += turned(leverage)
-    return max(lane(leverage, 0) + lane(leverage, 1), 0.0), reward - (lane(mean, 0) + lane(mean, 1))
+        no_unroll()
+        pair, x = context.indices[np.uintp(j)], load4(context.value, 4 * j)
+        mean += load4(theta, 4 * pair) * x
+        leverage += load4(column, 4 * pair) * shuffle_0101(x)
+    leverage += shuffle_2301(leverage)
+    return max(extract_lane(leverage, 0) + extract_lane(leverage, 1), 0.0), reward - (
+        extract_lane(mean, 0) + extract_lane(mean, 1)
+    )
 
 
 @inline
-def absorb(tiles: Tiles, arm: int, size: int, sign: float, growth: float, error: float) -> None:
-    """Add (sign = 1) or remove (sign = −1) the row that was gathered last; growth is c, error is r − Φᵀθ_a."""
-    inverse, theta, column = tiles.inverse[np.uintp(arm)], tiles.theta[np.uintp(arm)], tiles.column
-    share, step = spread(sign / growth), spread(sign / growth * error)
+def rank_one_update(ridge: PackedRidge, arm: int, size: int, sign: float, growth: float, error: float) -> None:
+    """Add (sign = 1) or remove (sign = −1) the row that `solve` was called for; growth is c, error is r − Φᵀθ_a."""
+    inverse, theta, column = ridge.inverse[np.uintp(arm)], ridge.theta[np.uintp(arm)], ridge.column
+    share, step = broadcast4(sign / growth), broadcast4(sign / growth * error)
     at = 0
     for i in range(size):
-        as_it_stands()
-        halves = four(column, 4 * i)
-        u = crossed(halves + turned(halves))
-        put(column, 4 * i, u)
-        put(theta, 4 * i, four(theta, 4 * i) + step * u)
-        weight = share * again(u)
+        no_unroll()
+        halves = load4(column, 4 * i)
+        u = shuffle_0132(halves + shuffle_2301(halves))
+        store4(column, 4 * i, u)
+        store4(theta, 4 * i, load4(theta, 4 * i) + step * u)
+        weight = share * shuffle_0101(u)
         for j in range(i):
-            as_it_stands()
-            put(inverse, at, four(inverse, at) - weight * four(column, 4 * j))
+            no_unroll()
+            store4(inverse, at, load4(inverse, at) - weight * load4(column, 4 * j))
             at += 4
-        put(inverse, at, four(inverse, at) - share * (again(u) * u))  # so multiplied, it stays symmetric
+        store4(
+            inverse, at, load4(inverse, at) - share * (shuffle_0101(u) * u)
+        )  # this order of products keeps V_a⁻¹ symmetric
         at += 4
 
 
 @inline
-def squared_length(context: Pairs, count: int) -> float:
-    """‖Φ‖² of the first `count` pairs of a list."""
-    square = spread(0.0)
+def squared_norm(context: SparseContext, count: int) -> float:
+    """Return ‖Φ‖² of the first `count` pairs of a context."""
+    square = broadcast4(0.0)
     for j in range(count):
-        as_it_stands()
-        x = four(context.value, 4 * j)
+        no_unroll()
+        x = load4(context.value, 4 * j)
         square += x * x
-    return lane(square, 0) + lane(square, 1)
+    return extract_lane(square, 0) + extract_lane(square, 1)
 
 
 @inline
-def learn(tiles: Tiles, arm: int, context: Pairs, count: int, size: int, reward: float) -> None:
-    """Add the row (Φ, reward) to arm `arm`."""
-    leverage, error = gather(tiles, arm, context, count, size, reward)
-    variance = row_variance(squared_length(context, count), tiles.penalty)
-    absorb(tiles, arm, size, 1.0, variance + leverage, error)
+def add_row(ridge: PackedRidge, arm: int, context: SparseContext, count: int, size: int, reward: float) -> None:
+    """Add the row (Φ, reward) to the regression of `arm`."""
+    leverage, error = solve(ridge, arm, context, count, size, reward)
+    variance = row_variance(squared_norm(context, count), ridge.penalty)
+    rank_one_update(ridge, arm, size, 1.0, variance + leverage, error)

@@ -1,8 +1,8 @@
-"""Quads: four numbers in one vector register, with +, − and ×, and the few operations that tiles of 2×2 need.
+"""SIMD type with four doubles in one vector register, with +, −, × and the operations that 2×2 tiles need.
 
-Each operation is defined by lines of numpy, on arrays of four, and compiled to vector instructions: left to itself, the
-compiler does not vectorise rows of ten or twenty numbers. Nothing is fused or reordered, so both ways give the same
-numbers.
+The body of each function is its NumPy reference on arrays of four, which runs if numba is disabled. Kernels use the
+vector instructions of the decorator instead, because the compiler does not vectorise rows of ten or twenty numbers.
+Nothing is fused or reordered, so both give the same bits; tests/policies/linalg/test_simd4.py compares them.
 """
 
 import inspect
@@ -24,33 +24,33 @@ from larl._core.compile import config
 cgutils: Any = _cgutils
 templates: Any = _templates
 Floats = NDArray[np.float64]
-Quad = NDArray[np.float64]  # (4,)
+Vec4 = NDArray[np.float64]  # (4,)
 VECTOR = ir.VectorType(ir.DoubleType(), 4)
-WORD = ir.IntType(32)
+INT32 = ir.IntType(32)
 
 
-class QuadType(types.Type):
+class Vec4Type(types.Type):
     def __init__(self) -> None:
-        super().__init__(name="Quad")
+        super().__init__(name="Vec4")
 
 
-QUAD = QuadType()
+VEC4 = Vec4Type()
 
 
-@register_model(QuadType)
-class QuadModel(models.PrimitiveModel):
+@register_model(Vec4Type)
+class Vec4Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         cast(Any, super()).__init__(manager, kind, VECTOR)
 
 
 def _arithmetic(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
-    """Compile an operator between two Quads."""
+    """Compile an operator between two Vec4."""
 
     class Typing(templates.ConcreteTemplate):  # type: ignore[misc]
-        cases = (templates.signature(QUAD, QUAD, QUAD),)
+        cases = (templates.signature(VEC4, VEC4, VEC4),)
 
     templates.infer_global(function)(Typing)
-    cast(Any, lower_builtin)(function, QUAD, QUAD)(lambda _, builder, __, arguments: build(builder, *arguments))
+    cast(Any, lower_builtin)(function, VEC4, VEC4)(lambda _, builder, __, arguments: build(builder, *arguments))
 
 
 _arithmetic(operator.add, lambda builder, a, b: builder.fadd(a, b))
@@ -59,8 +59,8 @@ _arithmetic(operator.sub, lambda builder, a, b: builder.fsub(a, b))
 _arithmetic(operator.mul, lambda builder, a, b: builder.fmul(a, b))
 
 
-def compiled_as(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Compile an operation to what `build(builder, *arguments)` emits; of an array (kind None) it gets the address."""
+def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return a decorator that compiles a function to `build(builder, *arguments)`; kind None is an array's address."""
 
     def generate(context: Any, builder: Any, types_: Any, arguments: Any) -> Any:
         values = [
@@ -84,104 +84,107 @@ def compiled_as(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Cal
     return attach
 
 
-def _place(builder: Any, data: Any, at: Any) -> Any:
+def _vector_pointer(builder: Any, data: Any, at: Any) -> Any:
     return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
 
 
-def _mixed(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The chosen ones of the eight numbers of two Quads."""
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(WORD, 4), order))
+def _shuffle2(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """Select four of the eight numbers of two Vec4."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, 4), order))
 
 
-def _ordered(builder: Any, quad: Any, order: list[int]) -> Any:
-    return _mixed(builder, quad, ir.Constant(VECTOR, ir.Undefined), order)
+def _shuffle(builder: Any, vector: Any, order: list[int]) -> Any:
+    """Select four of the numbers of one Vec4."""
+    return _shuffle2(builder, vector, ir.Constant(VECTOR, ir.Undefined), order)
 
 
-def _build_spread(builder: Any, number: Any) -> Any:
-    one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, ir.Constant(WORD, 0))
-    return _ordered(builder, one, [0, 0, 0, 0])
+def _build_broadcast4(builder: Any, number: Any) -> Any:
+    one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, ir.Constant(INT32, 0))
+    return _shuffle(builder, one, [0, 0, 0, 0])
 
 
-def _build_totals(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    front = builder.fadd(_mixed(builder, a, b, [0, 4, 2, 6]), _mixed(builder, a, b, [1, 5, 3, 7]))
-    back = builder.fadd(_mixed(builder, c, d, [0, 4, 2, 6]), _mixed(builder, c, d, [1, 5, 3, 7]))
-    return builder.fadd(_mixed(builder, front, back, [0, 1, 4, 5]), _mixed(builder, front, back, [2, 3, 6, 7]))
+def _build_horizontal_sums(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    front = builder.fadd(_shuffle2(builder, a, b, [0, 4, 2, 6]), _shuffle2(builder, a, b, [1, 5, 3, 7]))
+    back = builder.fadd(_shuffle2(builder, c, d, [0, 4, 2, 6]), _shuffle2(builder, c, d, [1, 5, 3, 7]))
+    return builder.fadd(_shuffle2(builder, front, back, [0, 1, 4, 5]), _shuffle2(builder, front, back, [2, 3, 6, 7]))
 
 
-def _build_roots(builder: Any, quad: Any) -> Any:
+def _build_sqrt_nonnegative(builder: Any, vector: Any) -> Any:
     zero = ir.Constant(VECTOR, [0.0] * 4)
     root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(VECTOR, [VECTOR]), "llvm.sqrt.v4f64")
-    return builder.call(root, [builder.select(builder.fcmp_ordered(">", quad, zero), quad, zero)])
+    return builder.call(root, [builder.select(builder.fcmp_ordered(">", vector, zero), vector, zero)])
 
 
-@compiled_as(QUAD, [None, types.intp], lambda builder, data, at: builder.load(_place(builder, data, at), align=8))
-def four(x: Floats, at: int) -> Quad:
-    """The four numbers of x from `at` on."""
+@simd_intrinsic(
+    VEC4, [None, types.intp], lambda builder, data, at: builder.load(_vector_pointer(builder, data, at), align=8)
+)
+def load4(x: Floats, at: int) -> Vec4:
+    """Return x[at : at + 4]."""
     return x[at : at + 4].copy()
 
 
-@compiled_as(
+@simd_intrinsic(
     types.void,
-    [None, types.intp, QUAD],
-    lambda builder, data, at, quad: builder.store(quad, _place(builder, data, at), align=8),
+    [None, types.intp, VEC4],
+    lambda builder, data, at, vector: builder.store(vector, _vector_pointer(builder, data, at), align=8),
 )
-def put(x: Floats, at: int, quad: Quad) -> None:
-    """Put four numbers into x from `at` on."""
-    x[at : at + 4] = quad
+def store4(x: Floats, at: int, vector: Vec4) -> None:
+    """Assign x[at : at + 4]."""
+    x[at : at + 4] = vector
 
 
-@compiled_as(QUAD, [types.float64], _build_spread)
-def spread(number: float) -> Quad:
-    """[a a a a]"""
+@simd_intrinsic(VEC4, [types.float64], _build_broadcast4)
+def broadcast4(number: float) -> Vec4:
+    """Return [a a a a]."""
     return np.full(4, number)
 
 
-@compiled_as(types.float64, [QUAD, types.intp], lambda builder, quad, at: builder.extract_element(quad, at))
-def lane(quad: Quad, at: int) -> float:
-    """One of the four numbers."""
-    return float(quad[at])
+@simd_intrinsic(types.float64, [VEC4, types.intp], lambda builder, vector, at: builder.extract_element(vector, at))
+def extract_lane(vector: Vec4, at: int) -> float:
+    """Return number `at` of the four."""
+    return float(vector[at])
 
 
-@compiled_as(QUAD, [QUAD], lambda builder, quad: _ordered(builder, quad, [0, 1, 0, 1]))
-def again(quad: Quad) -> Quad:
-    """[a b a b] of [a b c d]."""
-    return quad[[0, 1, 0, 1]]
+@simd_intrinsic(VEC4, [VEC4], lambda builder, vector: _shuffle(builder, vector, [0, 1, 0, 1]))
+def shuffle_0101(vector: Vec4) -> Vec4:
+    """Return [a b a b] for [a b c d]."""
+    return vector[[0, 1, 0, 1]]
 
 
-@compiled_as(QUAD, [QUAD], lambda builder, quad: _ordered(builder, quad, [2, 3, 0, 1]))
-def turned(quad: Quad) -> Quad:
-    """[c d a b] of [a b c d]."""
-    return quad[[2, 3, 0, 1]]
+@simd_intrinsic(VEC4, [VEC4], lambda builder, vector: _shuffle(builder, vector, [2, 3, 0, 1]))
+def shuffle_2301(vector: Vec4) -> Vec4:
+    """Return [c d a b] for [a b c d]."""
+    return vector[[2, 3, 0, 1]]
 
 
-@compiled_as(QUAD, [QUAD], lambda builder, quad: _ordered(builder, quad, [0, 1, 3, 2]))
-def crossed(quad: Quad) -> Quad:
-    """[a b d c] of [a b c d]."""
-    return quad[[0, 1, 3, 2]]
+@simd_intrinsic(VEC4, [VEC4], lambda builder, vector: _shuffle(builder, vector, [0, 1, 3, 2]))
+def shuffle_0132(vector: Vec4) -> Vec4:
+    """Return [a b d c] for [a b c d]."""
+    return vector[[0, 1, 3, 2]]
 
 
-@compiled_as(QUAD, [QUAD, QUAD, QUAD, QUAD], _build_totals)
-def totals(a: Quad, b: Quad, c: Quad, d: Quad) -> Quad:
-    """The sums of the numbers of four Quads."""
+@simd_intrinsic(VEC4, [VEC4, VEC4, VEC4, VEC4], _build_horizontal_sums)
+def horizontal_sums(a: Vec4, b: Vec4, c: Vec4, d: Vec4) -> Vec4:
+    """Return the sum of the numbers of each of four Vec4."""
     return np.array([(each[0] + each[1]) + (each[2] + each[3]) for each in (a, b, c, d)])
 
 
-@compiled_as(QUAD, [QUAD], _build_roots)
-def roots(quad: Quad) -> Quad:
-    """√max(a, 0) of each number."""
-    return np.sqrt(np.where(quad > 0.0, quad, 0.0))
+@simd_intrinsic(VEC4, [VEC4], _build_sqrt_nonnegative)
+def sqrt_nonnegative(vector: Vec4) -> Vec4:
+    """Return √max(a, 0) for each number."""
+    return np.sqrt(np.where(vector > 0.0, vector, 0.0))
 
 
-@compiled_as(
+@simd_intrinsic(
     types.void, [], lambda builder: builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], side_effect=True)
 )
-def as_it_stands() -> None:
-    """Nothing, but a loop that has it is not unrolled: in five or ten rounds that costs more than it saves."""
+def no_unroll() -> None:
+    """Prevent unrolling of the enclosing loop: for five or ten iterations, unrolling costs more than it saves."""
 
 
-def aligned(*shape: int) -> Floats:
-    """Zeros, on the boundary of a cache line: a Quad that lies across one is slower to load and to store."""
+def aligned_zeros(*shape: int) -> Floats:
+    """Return zeros that start at a cache line: a Vec4 across two lines is slower to load and to store."""
     size = math.prod(shape)
-    room = np.zeros(size + 7)
-    start = -(room.ctypes.data // room.itemsize) % 8
-    return room[start : start + size].reshape(shape)
+    buffer = np.zeros(size + 7)
+    start = -(buffer.ctypes.data // buffer.itemsize) % 8
+    return buffer[start : start + size].reshape(shape)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
-from larl.policies._linalg.ridge import Floats, Ridge, absorb
+from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 
 PRIOR_ROWS = 2.0  # n₀
 PRIOR_SHARE = 0.3  # v₀ in units of the rewards' variance
@@ -163,7 +163,7 @@ def learn_all(state: Ensemble, arm: int, reward: float) -> None:
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
         size = 1 + s * state.arms if kind == 0 else state.arms + s
         growth = 1.0 + gather(state, member, ridge, slot, first, kind, size)
-        absorb(ridge, slot, size, 1.0, growth, error)
+        rank_one_update(ridge, slot, size, 1.0, growth, error)
         state.loss[member] += error * error / growth
         tell = 1.0 - slope / f
         state.centre[member, 1] = fade * state.centre[member, 1] + tell * (reward - (lags + slope * centre) / f)

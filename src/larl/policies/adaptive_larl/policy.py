@@ -22,7 +22,7 @@ from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
 from larl.policies._contract import Policy, register
-from larl.policies._linalg.ridge import Floats, Ridge, absorb
+from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 from larl.policies._probabilities import Mask, evenly, first_best
 from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, lag_penalty, learn_all, mixture
 
@@ -85,7 +85,7 @@ def repenalise(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int,
                 ridge.column[j] = root * ridge.inverse[slot, i, j]
             growth, error = 1.0 + sign * root * ridge.column[i], -root * ridge.theta[slot, i]
             state.loss[member] += sign * error * error / growth
-            absorb(ridge, slot, size, sign, growth, error)
+            rank_one_update(ridge, slot, size, sign, growth, error)
 
 
 @inner
