@@ -109,11 +109,11 @@ def test_probabilities_are_those_of_a_hundred_thousand_draws(spec: Policy, avail
 
 def test_many_thompson_arms_are_as_likely_as_in_simulation() -> None:
     """The quadrature, with sds that differ by a factor of 10⁴."""
-    from larl.policies._probabilities import largest_draw
+    from larl.policies._probabilities import argmax_normal_probabilities
 
     @numba.njit
     def law(mean: Any, sd: Any, available: Any, out: Any) -> None:
-        largest_draw(mean, sd, available, out)
+        argmax_normal_probabilities(mean, sd, available, out)
 
     mean, sd = np.array([0.0, 0.1, 0.3, -1.0, 0.2]), np.array([1.0, 1e-4, 0.02, 3.0, 0.5])
     out = np.zeros(5)

@@ -11,8 +11,15 @@ from scipy import stats
 import larl
 from larl import worlds
 from larl.policies.adaptive_larl import policy as module
-from larl.policies.adaptive_larl.ensemble import NEGLIGIBLE, PRIOR_ROWS, PRIOR_SHARE, learn_all, mixture, predict_member
-from larl.policies.adaptive_larl.ensemble import variance as variance_of
+from larl.policies.adaptive_larl.ensemble import (
+    NEGLIGIBLE,
+    PRIOR_ROWS,
+    PRIOR_SHARE,
+    mixture,
+    noise_variance,
+    predict_member,
+    update_members,
+)
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -20,12 +27,12 @@ from tests.stepping import decide, learn
 @numba.njit
 def beliefs(state, member, arm):
     mean, leverage = predict_member(state, member, arm)
-    return mean, leverage, variance_of(state, member)
+    return mean, leverage, noise_variance(state, member)
 
 
 @numba.njit
 def learn_only(state, arm, reward):
-    learn_all(state, arm, reward)
+    update_members(state, arm, reward)
 
 
 @numba.njit
@@ -35,20 +42,20 @@ def mixed(state, arm):
 
 def row_of(state, member, arm):
     """The dense row that a member sees for `arm`: a loose one has a block for every arm, as the noise is common."""
-    s, arms, loose = state.order[member], state.arms, state.shape[member] == 0
+    s, arms, loose = state.order[member], state.arms, state.sign_pattern[member] == 0
     size = 1 + s * arms if loose else arms + s
     row = np.zeros((arms, size) if loose else (1, size))
     block, first = (arm, 0) if loose else (0, arm)
     row[block, first] = 1.0
-    row[block, state.cell[0 if loose else 1, :s]] = state.value[member, :s]
+    row[block, state.context_index[0 if loose else 1, :s]] = state.value[member, :s]
     return row.ravel()
 
 
 def penalties(state, member):
     s, arms = state.order[member], state.arms
-    of_lag, of_intercept = state.levels[state.level[member]]
+    of_lag, of_intercept = state.penalties[state.penalty_row[member]]
     lags = of_lag * np.arange(1, s + 1) * state.unit[0]
-    if state.shape[member] == 0:
+    if state.sign_pattern[member] == 0:
         return np.tile(np.append(of_intercept, np.repeat(lags, arms)), arms)
     return np.append(np.full(arms, of_intercept), lags)
 
@@ -58,13 +65,13 @@ class Shadow:
 
     def __init__(self, state, member):
         self.state, self.member, self.x, self.y = state, member, [], []
-        self.shape, self.order = state.shape[member], state.order[member]
+        self.shape, self.order = state.sign_pattern[member], state.order[member]
 
     def factors(self):
-        return self.state.sign[self.shape] * self.state.factor
+        return self.state.sign[self.shape] * self.state.arm_scale
 
     def target(self, arm, reward):
-        return self.factors()[arm] * (reward - self.state.first[0] - self.state.centre[self.member, 0])
+        return self.factors()[arm] * (reward - self.state.first_reward[0] - self.state.centre[self.member, 0])
 
     def learn(self, arm, reward):
         self.x.append(row_of(self.state, self.member, arm))
@@ -102,13 +109,13 @@ def test_predictions_and_weights_are_those_of_brute_force(s_max):
     shadows, weight = [Shadow(state, member) for member in range(state.loss.size)], np.exp(state.log_weight)
     falling = replace(THREE_ARMS, start=larl.Normal(0.0, 10.0))
     for step, (arm, reward) in enumerate(play(70, world=falling)):
-        t = int(state.spread[3, 0])
+        t = int(state.reward_moments[3, 0])
         if step % 7 == 5:
             learn(state, arm, math.nan)  # a lag that is not known: the shadows see it in the values
             assert np.all(state.value[:, :1] == 0.0)
             continue
         if t == 0:
-            state.first[0] = reward  # as the update will
+            state.first_reward[0] = reward  # as the update will
         units.add(state.unit[0])
         density = np.full(weight.size, np.nan)
         for shadow in shadows:
@@ -142,7 +149,7 @@ def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
     shadows = [Shadow(state, member) for member in range(state.loss.size)]
     for t, (arm, reward) in enumerate(play(30)):
         if t == 0:
-            state.first[0] = reward
+            state.first_reward[0] = reward
         for shadow in (each for each in shadows if each.order <= t):
             shadow.learn(arm, reward)
         learn(state, arm, reward)
@@ -152,7 +159,9 @@ def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
     for _ in range(8):
         arm, reward = int(rng.integers(3)), float(rng.normal())
         state.value[:] = rng.normal(size=state.value.shape)
-        rows.append([(row_of(state, each.member, arm), each.target(arm, reward + state.first[0])) for each in shadows])
+        rows.append(
+            [(row_of(state, each.member, arm), each.target(arm, reward + state.first_reward[0])) for each in shadows]
+        )
         learn_only(state, arm, reward)
     joint = []
     for member, (theta, precision, variance, degrees) in enumerate(posteriors):
@@ -183,7 +192,7 @@ def test_the_mixture_holds_doubt_and_disagreement():
         means, doubts = [], []
         for member in range(state.loss.size):
             mean, leverage, variance = beliefs(state, member, arm)
-            f = state.sign[state.shape[member], arm] * state.factor[arm]
+            f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm]
             means.append(state.centre[member, 0] + mean / f)
             doubts.append(variance * leverage / f**2)
         centre = weight @ means
@@ -244,11 +253,11 @@ def test_equal_rewards_teach_nothing_and_break_nothing():
 
 
 def test_many_arms_do_without_ties_of_sign():
-    state = larl.AdaptiveLARL(2).init(module.MOST_TIED + 1)
+    state = larl.AdaptiveLARL(2).init(module.MAX_TIED_ARMS + 1)
     assert state.tied.theta.shape[0] == 0
-    for arm, reward in play(60, world=worlds.random(2, module.MOST_TIED + 1, 0)):
+    for arm, reward in play(60, world=worlds.random(2, module.MAX_TIED_ARMS + 1, 0)):
         learn(state, arm, reward)
-    assert 0 <= decide(state, 0) <= module.MOST_TIED
+    assert 0 <= decide(state, 0) <= module.MAX_TIED_ARMS
 
 
 def test_it_beats_larl_with_bic_and_ucb():

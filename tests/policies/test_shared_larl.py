@@ -14,8 +14,12 @@ from larl.policies.shared_larl import model as _shared
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
-assemble = numba.njit(lambda state, k: _shared.assemble(state.rows, state.prior, state.modes, k, state.work))
-improve = numba.njit(lambda state, k: _shared.improve(state.rows, state.prior, state.modes, k, state.work))
+gradient_and_curvature = numba.njit(
+    lambda state, k: _shared.gradient_and_curvature(state.window, state.prior, state.modes, k, state.work)
+)
+gauss_newton_step = numba.njit(
+    lambda state, k: _shared.gauss_newton_step(state.window, state.prior, state.modes, k, state.work)
+)
 
 
 def played(world: larl.LatentAR, steps: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -47,17 +51,17 @@ def residuals(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np
 
 def shares(steps: int, s: int) -> np.ndarray:
     t = np.arange(steps)
-    return np.where(t < s, 1.0 - _shared.RAMP * t / s, 0.0)
+    return np.where(t < s, 1.0 - _shared.START_RAMP * t / s, 0.0)
 
 
 def apart(theta: np.ndarray, s: int) -> np.ndarray:
     _, o, _, m, level = split(theta, s)
-    return (m - o) * np.exp(-level.mean()) / _shared.APART
+    return (m - o) * np.exp(-level.mean()) / _shared.MEAN_SPREAD
 
 
 def posterior(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np.ndarray, prior: tuple) -> float:
     """The negative log posterior, in numpy."""
-    s, anchor = len(prior.precision), prior.level[0]
+    s, anchor = len(prior.precision), prior.log_scale[0]
     g, _, zeta, _, level = split(theta, s)
 
     def student(e: np.ndarray, nu: float) -> float:
@@ -69,11 +73,11 @@ def posterior(theta: np.ndarray, sign: np.ndarray, seats: np.ndarray, values: np
         + zeta * shares(len(seats), s)[seats >= 0].sum()
         - level.mean()
         + 0.5 * prior.precision @ g**2
-        + 0.5 * _shared.START_PRECISION * (zeta - _shared.START) ** 2
-        + student(apart(theta, s), _shared.APART_NU)
-        + 0.5 * _shared.ALIKE * np.sum((level - level.mean()) ** 2)
-        + 0.5 * _shared.ANCHOR * (level.mean() - anchor) ** 2
-        + 0.5 * _shared.FLOOR * np.sum(np.exp(2.0 * (anchor - level)))
+        + 0.5 * _shared.START_PRECISION * (zeta - _shared.START_LOG_SD) ** 2
+        + student(apart(theta, s), _shared.MEAN_SPREAD_NU)
+        + 0.5 * _shared.SCALE_PRECISION * np.sum((level - level.mean()) ** 2)
+        + 0.5 * _shared.ANCHOR_PRECISION * (level.mean() - anchor) ** 2
+        + 0.5 * _shared.SMALL_SCALE_PENALTY * np.sum(np.exp(2.0 * (anchor - level)))
     )
 
 
@@ -84,15 +88,15 @@ def case(s: int = 3, steps: int = 40, missing: tuple[int, ...] = ()) -> tuple:
     state = taught(larl.SharedLARL(s), arms, rewards, 3)
     theta = state.modes.theta[0] + 0.3 * np.random.default_rng(1).normal(size=s + 8)
     state.modes.theta[0] = theta
-    return state, theta, (state.modes.sign[0], state.rows.seat[:steps], state.rows.value[:steps])
+    return state, theta, (state.modes.sign[0], state.window.slot[:steps], state.window.value[:steps])
 
 
 @pytest.mark.parametrize("missing", [(), (2, 7, 8, 30)], ids=["", "missing"])
 def test_objective_and_gradient_are_those_of_the_log_posterior(missing):
     state, theta, seen = case(missing=missing)
-    assert assemble(state, 0) == pytest.approx(posterior(theta, *seen, state.prior), rel=1e-12)
+    assert gradient_and_curvature(state, 0) == pytest.approx(posterior(theta, *seen, state.prior), rel=1e-12)
     numerical = approx_fprime(theta, posterior, 1e-7, *seen, state.prior)
-    assert np.allclose(state.work.slope, numerical, rtol=1e-4, atol=1e-3)
+    assert np.allclose(state.work.gradient, numerical, rtol=1e-4, atol=1e-3)
 
 
 def test_curvature_is_that_of_gauss_and_newton():
@@ -110,13 +114,13 @@ def test_curvature_is_that_of_gauss_and_newton():
     scales[np.arange(steps), s + 3 + 2 * seen[1]] = 1.0
     scales[:, s + 1] = shares(steps, s)
     expected = rows.T @ weight(residuals(theta, *seen, s), _shared.NU) @ rows + scales.T @ scales
-    expected += spread.T @ weight(apart(theta, s), _shared.APART_NU) @ spread
+    expected += spread.T @ weight(apart(theta, s), _shared.MEAN_SPREAD_NU) @ spread
     expected[np.arange(s), np.arange(s)] += state.prior.precision
     expected[s + 1, s + 1] += _shared.START_PRECISION
     centre = np.eye(3) - 1.0 / 3.0
-    low = 2.0 * _shared.FLOOR * np.exp(2.0 * (state.prior.level[0] - theta[s + 3 :: 2]))
-    expected[s + 3 :: 2, s + 3 :: 2] += _shared.ALIKE * centre + _shared.ANCHOR / 9.0 + np.diag(low)
-    assemble(state, 0)
+    low = 2.0 * _shared.SMALL_SCALE_PENALTY * np.exp(2.0 * (state.prior.log_scale[0] - theta[s + 3 :: 2]))
+    expected[s + 3 :: 2, s + 3 :: 2] += _shared.SCALE_PRECISION * centre + _shared.ANCHOR_PRECISION / 9.0 + np.diag(low)
+    gradient_and_curvature(state, 0)
     assert np.allclose(state.modes.factor[0], expected, rtol=1e-6, atol=1e-6)
 
 
@@ -124,10 +128,10 @@ def test_curvature_is_that_of_gauss_and_newton():
 def test_the_fit_is_the_optimum_that_scipy_finds(steps):
     s = 4
     state = taught(larl.SharedLARL(s), *played(THREE_ARMS, steps), 3)
-    seen = (state.rows.seat[:steps], state.rows.value[:steps], state.prior)
+    seen = (state.window.slot[:steps], state.window.value[:steps], state.prior)
     for k in range(state.time[1]):
         for _ in range(60):
-            improve(state, k)
+            gauss_newton_step(state, k)
         found = minimize(posterior, state.modes.theta[k], (state.modes.sign[k], *seen), method="BFGS")
         assert posterior(state.modes.theta[k], state.modes.sign[k], *seen) <= found.fun + 1e-6
         assert np.allclose(state.modes.theta[k], found.x, atol=1e-2)
@@ -137,7 +141,7 @@ def test_following_every_step_stays_near_the_optimum():
     # One step of Gauss–Newton a reward: the decrement slopeᵀ curvature⁻¹ slope is twice the objective left to gain.
     state = taught(larl.SharedLARL(), *played(THREE_ARMS, 200), 3)
     best = int(np.argmax(state.modes.evidence[: state.time[1]]))
-    assert improve(state, best) < 0.1
+    assert gauss_newton_step(state, best) < 0.1
 
 
 def test_true_parameters_leave_no_residual_where_there_is_no_innovation():
@@ -156,13 +160,13 @@ def test_true_parameters_leave_no_residual_where_there_is_no_innovation():
     truth = np.concatenate([g, [0.0, 0.0], np.column_stack([mu + beta * centre, np.log(np.abs(beta))]).ravel()])
     assert np.abs(residuals(truth, np.sign(beta), arms, np.array(rewards), s)[s:]).max() < 1e-10
     state = larl.SharedLARL(s).init(3)
-    state.rows.seat[:steps], state.rows.value[:steps], state.rows.size[:] = arms, rewards, (steps, s, 3)
+    state.window.slot[:steps], state.window.value[:steps], state.window.size[:] = arms, rewards, (steps, s, 3)
     state.modes.theta[0], state.modes.sign[0] = truth, np.sign(beta)
-    assemble(state, 0)
-    seen = state.work.slope.copy()
-    state.rows.size[1] = steps  # no row at all: the prior alone
-    assemble(state, 0)
-    data = seen - state.work.slope
+    gradient_and_curvature(state, 0)
+    seen = state.work.gradient.copy()
+    state.window.size[1] = steps  # no row at all: the prior alone
+    gradient_and_curvature(state, 0)
+    data = seen - state.work.gradient
     data[s + 3 :: 2] -= np.bincount(arms[s:], minlength=3)  # the Jacobian, +1 for each row of the arm
     assert np.abs(data).max() < 1e-9
 
@@ -180,7 +184,7 @@ def test_the_window_changes_nothing_until_it_is_full_and_little_after():
             gaps.append(short.score - long.score)
             sizes.append(long.score)
             same.append(decide(short, 0) == decide(long, 0))
-    assert short.rows.seat.size == 84
+    assert short.window.slot.size == 84
     assert np.std(gaps) < 0.05 * np.std(sizes)
     assert np.mean(same) > 0.95
 
@@ -204,7 +208,9 @@ def test_units_change_nothing_but_rounding(shift, factor):
         learn(plain, int(arm), float(reward))
         learn(other, int(arm), float(factor * reward + shift))
         if t >= 30:
-            assert np.allclose(other.score * other.unit[1] / factor, plain.score * plain.unit[1], atol=1e-3)
+            assert np.allclose(
+                other.score * other.offset_scale[1] / factor, plain.score * plain.offset_scale[1], atol=1e-3
+            )
 
 
 def test_means_far_apart_are_learnt_all_the_same():
@@ -213,7 +219,7 @@ def test_means_far_apart_are_learnt_all_the_same():
     moved = np.array([0.0, 1000.0, -5000.0])
     plain = taught(larl.SharedLARL(alpha=0.0), arms, rewards, 3)
     other = taught(larl.SharedLARL(alpha=0.0), arms, rewards + moved[arms], 3)
-    forecast = [state.score * state.unit[1] + state.unit[0] for state in (plain, other)]
+    forecast = [state.score * state.offset_scale[1] + state.offset_scale[0] for state in (plain, other)]
     assert np.abs(forecast[1] - moved - forecast[0]).max() < 0.1 * theory.noise_scale(THREE_ARMS).max()
 
 
@@ -241,7 +247,7 @@ def test_hostile_rewards_leave_every_number_finite(name, count):
     for t in range(260):
         arm = decide(state, int(rng.integers(2**63)))
         learn(state, arm, float(HOSTILE[name](t, arm)))
-        fields = [each for part in (state.modes, state.rows, (state.score, state.unit)) for each in part]
+        fields = [each for part in (state.modes, state.window, (state.score, state.offset_scale)) for each in part]
         assert all(np.isfinite(each).all() for each in fields)
 
 
@@ -270,7 +276,7 @@ def test_signs_are_found_among_more_than_are_followed():
     world = larl.LatentAR((0.95,), beta, (0.0,) * 8, sigma_r=0.3)
     state = taught(larl.SharedLARL(3, window=400), *played(world, 400), 8)
     best = int(np.argmax(state.modes.evidence[: state.time[1]]))
-    turned = np.sign(beta)[np.argsort(state.seat)]
+    turned = np.sign(beta)[np.argsort(state.arm_slot)]
     assert np.array_equal(state.modes.sign[best], turned * turned[0])
 
 

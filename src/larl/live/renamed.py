@@ -5,8 +5,30 @@ from typing import Any
 
 KEYS = {"floor": "min_probability", "patience": "max_delay"}
 WORLDS = {"Varied": "HeterogeneousUnits"}
+# LARL's and UCB's State, alone, standardised and with partial pooling.
+LARL_FIELDS = {
+    "lags.place": "lags.indices",
+    "whole": "dense",
+    "whole.place": "dense.indices",
+    "inner.lags.place": "inner.lags.indices",
+    "inner.whole": "inner.dense",
+    "inner.whole.place": "inner.dense.indices",
+}
 # Policy: path of an array, or of a NamedTuple with arrays, in its State: old, new.
 STATE_FIELDS: dict[str, dict[str, str]] = {
+    "AdaptiveLARL": {
+        "loose": "untied",
+        "cell": "context_index",
+        "spread": "reward_moments",
+        "first": "first_reward",
+        "past": "past_reward",
+        "played": "past_arm",
+        "factor": "arm_scale",
+        "constant": "log_constant",
+        "shape": "sign_pattern",
+        "level": "penalty_row",
+        "levels": "penalties",
+    },
     "Auto": {
         "swarm": "smc",
         "swarm.due": "smc.moves_due",
@@ -16,6 +38,24 @@ STATE_FIELDS: dict[str, dict[str, str]] = {
         "swarm.populations.stride": "smc.populations.step_size",
         "swarm.populations.later_mean": "smc.populations.next_mean",
         "swarm.populations.later_precision": "smc.populations.next_precision",
+    },
+    "LARL": LARL_FIELDS,
+    "LARLBIC": {"lags.place": "lags.indices"},
+    "SlidingWindowLinUCB": {"lags.place": "lags.indices", "places": "context_indices", "values": "context_values"},
+    "UCB": LARL_FIELDS,
+    "SharedLARL": {
+        "rows": "window",
+        "rows.seat": "window.slot",
+        "prior.level": "prior.log_scale",
+        "modes.left_at": "modes.marginal_centre",
+        "modes.left_slope": "modes.marginal_gradient",
+        "modes.left_curve": "modes.marginal_curvature",
+        "modes.left_value": "modes.marginal_loss",
+        "work.slope": "work.gradient",
+        "work.trial": "work.candidate",
+        "seat": "arm_slot",
+        "left": "marginalised",
+        "unit": "offset_scale",
     },
 }
 

@@ -1,6 +1,6 @@
-"""Every policy, one file each; `_contract.py` says what a policy is, `REGISTRY` knows them by name.
+"""All policies, one file or folder each. `_contract.py` defines what a policy is; `REGISTRY` maps names to classes.
 
-For a policy of your own: `Policy`, `register`, and the draws `uniform`, `pick` and `normal` (CONTRIBUTING.md).
+To write a policy, use `Policy`, `register` and the random draws `uniform`, `pick` and `normal` (see CONTRIBUTING.md).
 """
 
 from larl._core.random import Bits as Bits

@@ -1,10 +1,13 @@
-"""What a policy is: a spec that the user writes, a State, and functions that are compiled for that State.
+"""The policy contract: a spec that the user writes, a State, and functions that are compiled for that State.
 
-`act(state, bits)` chooses an arm and does not change the State. `update(state, arm, reward)` changes the State only.
-Simulations need no more. Live, a policy also has the probabilities of its choice (`action_probabilities`), a
-prediction for each arm (`predict`), and an update for a step without a reward (`update_missing`). All are plain
-functions next to their State, and `register` binds them to it. A call such as `act(state, bits)` is resolved by the
-type of `state`: at compile time in a kernel, by a look-up in the interpreter.
+`act(state, bits)` returns an arm and does not change the State. `update(state, arm, reward)` changes only the State.
+Simulations need no more. Agents also use the probabilities of the choice (`action_probabilities`), a prediction for
+each arm (`predict`), and an update for a step without a reward (`update_missing`). All are plain functions in the
+module of their State; `register` enters them in one table per function, by the type of the State. The functions below
+are stubs: a call such as `act(state, bits)` looks the type of `state` up in the table, at compile time in a kernel.
+
+To find the implementation of a policy's `act`: go to the definition of its State, for example `LARLState` in larl.py.
+The same module has the function `act`, and the arguments of `register` or `bind` there name it.
 """
 
 import json
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 from larl._core.compile import POLICY_NAMES, fields_nan, generic, implement
 from larl._core.random import Bits
 from larl._core.validation import InvalidValue, check_fields, known_fields, mapping, required
-from larl.policies._probabilities import Floats, Mask, evenly, surely
+from larl.policies._probabilities import Floats, Mask, one_hot, uniform_probabilities
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
@@ -25,92 +28,134 @@ if TYPE_CHECKING:
 @dataclass_transform(field_specifiers=(required, field), frozen_default=True)
 @dataclass(frozen=True)
 class Policy:
-    """A policy as its user writes it: immutable, hashable, checked at construction, JSON in and out."""
+    """Base class of all policies: an immutable, hashable specification that is validated at construction.
+
+    A policy has no state. `init` returns the State of a trial; `larl.compare`, `larl.Agent` and `larl.Cohort` call it.
+    CONTRIBUTING.md shows how to write a policy.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.LARL(s=5)
+    >>> policy.to_dict()["s"]
+    5
+    >>> larl.policies.from_json(policy.to_json()) == policy
+    True
+    """
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        """The State before the first step of a trial with `arms` arms."""
-        raise TypeError(f"{type(self).__name__} has no init: it is not a policy")
+        """Return the State before the first step of a trial.
+
+        Parameters
+        ----------
+        arms : int, >= 2
+            Number of arms.
+        horizon : int, optional
+            Number of steps, if it is known in advance.
+        world : World, optional
+            The world, for policies that use its true parameters.
+
+        Returns
+        -------
+        NamedTuple
+            The State, whose arrays `update` changes in place.
+
+        Raises
+        ------
+        larl.InvalidValue
+            If the policy needs a horizon or a world and does not get one that it can use.
+        """
+        raise TypeError(f"{type(self).__name__} must define init(arms, *, horizon, world)")
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as JSON types: the policy's name and its fields."""
+        """Return the policy's name and parameters as JSON types."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {"policy": type(self).__name__} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def to_json(self) -> str:
-        """The spec as one line of JSON."""
+        """Return the policy's name and parameters as one line of JSON."""
         return json.dumps(self.to_dict())
 
 
 REGISTRY: dict[str, type[Policy]] = {}
-SHARED: dict[type, tuple[str, ...]] = {}  # States of which the units of a cohort can share some fields (_pooling.py)
+SHARED: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort can share (_pooling.py)
 P = TypeVar("P", bound=Policy)
 
 
+# Stub: the implementation is the function `act` in the module that defines the type of `state`.
 @generic
 def act(state: Any, bits: Bits) -> int:
-    """The arm that the policy with this State chooses, with draws from `bits`; the State stays as it is."""
-    raise TypeError("not the State of a policy")
+    """Return the arm that the policy chooses, with random draws from `bits`; the State does not change."""
+    raise TypeError("state must be the State of a registered policy")
 
 
+# Stub: the implementation is the function `update` in the module that defines the type of `state`.
 @generic
 def update(state: Any, arm: int, reward: float) -> None:
-    """Teach the State that `arm` was played and gave `reward`; time advances by one step."""
-    raise TypeError("not the State of a policy")
+    """Update the State with the reward of the arm that was played; time advances by one step."""
+    raise TypeError("state must be the State of a registered policy")
 
 
+# Default: a policy overrides it by the function `update_missing` in the module of its State.
 @generic
 def update_missing(state: Any, arm: int) -> None:
-    """Tell the State that a step passed without a reward; `arm` was played, or none if it is −1.
+    """Update the State after a step without a reward, in which `arm` was played (−1: none).
 
-    Nothing, unless the policy says otherwise: the step is as if it had not been.
+    The default does nothing: the step is ignored.
     """
 
 
+# Default: a policy overrides it by the function `predict` in the module of its State.
 @generic
 def predict(state: Any, arm: int) -> tuple[float, float]:
-    """What the policy expects of `arm` at the coming step, and the width it adds for what it does not know.
+    """Return the predicted mean reward of `arm` at the next step, and the exploration bonus.
 
-    nan where it has no opinion; a width of ∞ says that the arm is to be looked at first.
+    Both are nan if the policy has no prediction. A bonus of ∞ means that the arm must be played first.
     """
     return math.nan, math.nan
 
 
+# Default: a policy overrides it by the function `action_probabilities` in the module of its State.
 @generic
 def action_probabilities(state: Any, available: Mask, out: Floats) -> None:
-    """Into `out`: with which probability `act` chooses each arm, were only the `available` ones there.
+    """Write the probability that `act` chooses each arm, if only the `available` arms exist, into `out`.
 
-    Unless the policy says otherwise, the lowest arm of the largest mean + width, any arm where it has no opinion.
+    The default gives probability 1 to the first arm with the largest mean + bonus of `predict`, and equal probabilities
+    to all available arms if there is no prediction.
     """
     best, choice = -math.inf, -1
     for arm in range(out.size):
         if available[arm]:
-            mean, width = predict(state, arm)
-            bound = math.inf if width == math.inf else mean + width
+            mean, bonus = predict(state, arm)
+            bound = math.inf if bonus == math.inf else mean + bonus
             if bound > best:
                 best, choice = bound, arm
     if choice < 0:
-        evenly(available, out)
+        uniform_probabilities(available, out)
     else:
-        surely(choice, out)
+        one_hot(choice, out)
 
 
+# Default: a policy overrides it by the function `set_context` in the module of its State.
 @generic
 def set_context(state: Any, context: Floats) -> None:
-    """Show the State the context of the coming step, before `act`, and again before `update` or `update_missing`."""
+    """Set the context of the next step; called before `act`, and again before `update` or `update_missing`."""
 
 
+# Default: a policy overrides it by the function `has_nan` in the module of its State, where that is faster.
 @generic
 def has_nan(state: Any) -> bool:
-    """Whether the State has nan in it: any of its arrays, unless the policy knows a quicker way to tell."""
+    """Return whether an array of the State contains nan."""
     return fields_nan(state)
 
 
+# Default: only dynamic_oracle.py overrides it.
 @generic
 def set_true_means(state: Any, means: Any) -> None:
-    """Show the State the true mean rewards of this step: only `DynamicOracle` looks."""
+    """Set the true mean rewards of this step; only `DynamicOracle` uses them."""
 
 
 def register(
@@ -120,15 +165,59 @@ def register(
     shared: tuple[str, ...] = (),
     **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
-    """A decorator that makes a spec known by its class name, and ties its State to its functions.
+    """Return a class decorator that registers a policy by its class name and binds its State to its functions.
 
-    `shared`: the fields of its State that the units of a cohort can share. `others`: `update_missing`, `predict`,
-    `action_probabilities`, `set_context` and `has_nan`, where the default is not right.
+    Parameters
+    ----------
+    state : type
+        NamedTuple class of the policy's State.
+    act_ : callable
+        ``act(state, bits) -> int``, the arm.
+    update_ : callable
+        ``update(state, arm, reward) -> None``, which changes arrays of the State in place.
+    shared : tuple of str, default ()
+        Fields of the State that the units of a cohort can share.
+    **others : callable
+        Any of ``update_missing``, ``predict``, ``action_probabilities``, ``set_context`` and ``has_nan`` for which the
+        default is not right.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the class.
+
+    Raises
+    ------
+    TypeError
+        If another module has registered a policy of the same name.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import NamedTuple
+    >>> import larl
+    >>> from larl.policies import Policy, register
+    >>> class FirstState(NamedTuple):
+    ...     arms: int
+    >>> def act(state, bits):
+    ...     return 0
+    >>> def update(state, arm, reward):
+    ...     pass
+    >>> @register(FirstState, act, update)
+    ... @dataclass(frozen=True)
+    ... class First(Policy):
+    ...     def init(self, arms, **_):
+    ...         return FirstState(arms)
+    >>> First().init(2)
+    FirstState(arms=2)
+    >>> _ = larl.policies.REGISTRY.pop("First")
     """
 
     def add(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
-            raise TypeError(f"there is a policy called {spec.__name__} already")
+            raise TypeError(
+                f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
+            )
         bind(state, act_, update_, spec.__name__, shared, **others)
         REGISTRY[spec.__name__] = spec
         return spec
@@ -137,11 +226,11 @@ def register(
 
 
 def has_law(state: Any) -> bool:
-    """Whether the policy of a State says with which probabilities it chooses."""
+    """Return whether the policy of a State defines its action probabilities, directly or by `predict`."""
     return any(type(state) in function.__dict__["table"] for function in (action_probabilities, predict))
 
 
-LIVE: dict[str, Callable[..., Any]] = {
+OPTIONAL: dict[str, Callable[..., Any]] = {
     "update_missing": update_missing,
     "predict": predict,
     "action_probabilities": action_probabilities,
@@ -158,18 +247,68 @@ def bind(
     shared: tuple[str, ...] = (),
     **others: Callable[..., Any],
 ) -> None:
-    """Tie a State to its functions; a policy with one State is tied by `register`. `name` is its policy's."""
+    """Bind a State to its functions, for a policy that has several States; `register` binds the first.
+
+    Parameters
+    ----------
+    state : type
+        NamedTuple class of the State.
+    act_, update_, shared, **others
+        As for `register`.
+    name : str, default ""
+        Name of the policy, for messages; by default the State's name.
+
+    Raises
+    ------
+    TypeError
+        If the State is already bound to other functions.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> from larl.policies import bind
+    >>> class FixedState(NamedTuple):
+    ...     arm: int
+    >>> def act(state, bits):
+    ...     return state.arm
+    >>> def update(state, arm, reward):
+    ...     pass
+    >>> bind(FixedState, act, update, "Fixed")
+    """
     if shared:
         SHARED[state] = shared
     implement(act, state, act_)
     implement(update, state, update_)
     for other, function in others.items():
-        implement(LIVE[other], state, function)
+        implement(OPTIONAL[other], state, function)
     POLICY_NAMES.setdefault(state, name or state.__name__)
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
-    """The spec that `Policy.to_dict` wrote (fields left out take their defaults). `owner` names it in messages."""
+    """Return the policy that `Policy.to_dict` described.
+
+    Parameters
+    ----------
+    values : mapping
+        ``"policy"``: the policy's name. Other keys: its parameters; missing ones take their defaults.
+    owner : str, default ""
+        What the mapping belongs to, for error messages.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    larl.InvalidValue
+        If the name is unknown, or a parameter is missing, unknown or out of range.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.policies.from_dict({"policy": "UCB", "alpha": 2.0})
+    UCB(alpha=2.0, ridge=1.0, standardise=False)
+    """
     name = mapping(owner or "policy", "fields", values).get("policy")
     if not isinstance(name, str) or name not in REGISTRY:
         raise InvalidValue(owner or "policy", "policy", name, ", ".join(sorted(REGISTRY)))
@@ -178,7 +317,28 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
 
 
 def from_json(text: str) -> Policy:
-    """The spec that `Policy.to_json` wrote."""
+    """Return the policy that `Policy.to_json` described.
+
+    Parameters
+    ----------
+    text : str
+        A JSON object such as ``{"policy": "LARL", "s": 5}``.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    larl.InvalidValue
+        If the text is not a JSON object, or for the reasons of `from_dict`.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.policies.from_json('{"policy": "RoundRobin"}')
+    RoundRobin()
+    """
     try:
         values = json.loads(text)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Counts and sums that fade by one factor a step."""
+"""Discounted counts and sums of rewards."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,8 +7,10 @@ from larl._core.compile import inline
 
 
 @inline
-def fade(plays: NDArray[np.float64], total: NDArray[np.float64], discount: float, arm: int, reward: float) -> None:
-    """Multiply all counts and sums by `discount`, then add a play of `arm`; none if it is −1."""
+def discount_and_add(
+    plays: NDArray[np.float64], total: NDArray[np.float64], discount: float, arm: int, reward: float
+) -> None:
+    """Multiply all counts and sums by `discount`, then add a play of `arm` (−1: none)."""
     for other in range(plays.size):
         plays[other] *= discount
         total[other] *= discount

@@ -1,4 +1,4 @@
-"""What policies that know the world's true parameters share."""
+"""Shared by policies that use the world's true parameters."""
 
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def the_world(policy: str, world: "World | None", arms: int) -> LinearGaussianWorld:
-    """The world an oracle is built from, or a refusal. Of a world with heavy tails, it knows the one without."""
+def known_world(policy: str, world: "World | None", arms: int) -> LinearGaussianWorld:
+    """Return the linear Gaussian world of an oracle; for a world with heavy tails, the one without them."""
     known = getattr(world, "filterable", world)
     if not isinstance(known, LinearGaussianWorld):
         raise InvalidValue(policy, "world", world, "a larl.LatentAR or larl.LatentVAR, whose parameters it knows")

@@ -1,7 +1,7 @@
-"""Units that learn together: what they share of a policy's State, and the States of many of them as one.
+"""Cohorts whose units share what they learn: the States of all units as one stacked State.
 
-A `crowd` is a State of all units: its personal arrays have one axis more, the first, which is the unit; what is shared
-is there once. `unit_of(crowd, u)` is the State of unit u, a view: what it learns, all have learnt.
+In a stacked State, every personal array has an additional first axis, the unit; shared arrays exist once.
+`unit_view(stacked, u)` is the State of unit u: a view, so an update of its shared arrays is an update for all units.
 """
 
 from collections.abc import Callable, Collection
@@ -16,33 +16,33 @@ from larl._core.validation import InvalidValue
 from larl.policies._contract import SHARED, Policy
 
 POOLINGS = ("none", "full", "partial")
-PARTIAL: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial.py)
+PARTIAL: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
 
 
 def pooled(policy: Policy, state: Any, pooling: str) -> Any:
-    """The State of one unit among others, from that of a unit of its own; refused where nothing can be shared."""
+    """Return the State of one unit for this kind of pooling; raise InvalidValue if the policy does not support it."""
     if pooling == "none":
         return state
-    able: Collection[type] = PARTIAL if pooling == "partial" else SHARED
-    if not {type(state), type(getattr(state, "inner", state))} <= set(able):
-        names = ", ".join(sorted({POLICY_NAMES[kind] for kind in able}))
-        accepted = f"a policy whose units can share what they learn: {names} (LARL where radius = 'alpha')"
+    supported: Collection[type] = PARTIAL if pooling == "partial" else SHARED
+    if not {type(state), type(getattr(state, "inner", state))} <= set(supported):
+        names = ", ".join(sorted({POLICY_NAMES[kind] for kind in supported}))
+        accepted = f"a policy whose units can share what they learn: {names} (LARL with radius = 'alpha')"
         raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")
     return PARTIAL[type(state)](state) if pooling == "partial" else state
 
 
 def stacked(state: Any, units: int) -> Any:
-    """So many units in the State of one; what they share is that State's own."""
+    """Return a stacked State for `units` copies of a State; shared arrays are not copied."""
     return _mapped(state, lambda field: np.repeat(field[None], units, axis=0))
 
 
 def unit_view(stacked: Any, unit: int) -> Any:
-    """The State of one unit of a crowd: a view."""
+    """Return the State of one unit of a stacked State, as a view."""
     return _mapped(stacked, lambda field: field[unit])
 
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
-    """A State with its personal arrays changed."""
+    """Return a State with `change` applied to its personal arrays."""
     shared = SHARED.get(type(state), ())
 
     def changed(name: str, field: Any) -> Any:
@@ -56,33 +56,36 @@ def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def personal(stacked: Any) -> list[Any]:
-    """The personal arrays of a crowd."""
-    found: list[Any] = []
-    _mapped(stacked, found.append)
-    return found
+    """Return the personal arrays of a stacked State."""
+    arrays: list[Any] = []
+    _mapped(stacked, arrays.append)
+    return arrays
 
 
 def common(stacked: Any) -> list[Any]:
-    """The arrays that all units share."""
-    mine = {id(array) for array in personal(stacked)}
-    return [array for array in _arrays(stacked) if id(array) not in mine]
+    """Return the arrays that all units share."""
+    own = {id(array) for array in personal(stacked)}
+    return [array for array in _arrays(stacked) if id(array) not in own]
 
 
 def _arrays(state: Any) -> list[Any]:
+    """Return all arrays of a State, also those of NamedTuples in it."""
     parts = ([field] if isinstance(field, np.ndarray) else _arrays(field) for field in state if not np.isscalar(field))
     return [array for part in parts for array in part]
 
 
 @overload(unit_view, jit_options=cast(Any, INLINE), strict=False)
-def _unit_of(stacked: Any, unit: int) -> Callable[..., Any]:
+def _unit_view(stacked: Any, unit: int) -> Callable[..., Any]:
+    """Return `unit_view` for one type of State, for kernels."""
+
     def source(name: str, kind: Any) -> str:
         if name in SHARED.get(stacked.instance_class, ()):
-            return f"crowd.{name}"
+            return f"stacked.{name}"
         if isinstance(kind, types.Array):
-            return f"crowd.{name}[np.uintp(unit)]"
-        return f"unit_of(crowd.{name}, unit)" if isinstance(kind, types.BaseNamedTuple) else f"crowd.{name}"
+            return f"stacked.{name}[np.uintp(unit)]"
+        return f"unit_view(stacked.{name}, unit)" if isinstance(kind, types.BaseNamedTuple) else f"stacked.{name}"
 
     arguments = ", ".join(source(name, kind) for name, kind in zip(stacked.fields, stacked.types, strict=True))
-    scope: dict[str, Any] = {"Class": stacked.instance_class, "unit_of": unit_view, "np": np}
-    exec(f"def implementation(crowd, unit):\n    return Class({arguments})", scope)
+    scope: dict[str, Any] = {"Class": stacked.instance_class, "unit_view": unit_view, "np": np}
+    exec(f"def implementation(stacked, unit):\n    return Class({arguments})", scope)
     return cast(Callable[..., Any], scope["implementation"])

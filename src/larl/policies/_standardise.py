@@ -1,10 +1,10 @@
-"""A policy that is shown standardised rewards: (r − c)/w, c the median and w the scale of the latest rewards.
+"""Standardised rewards for a policy: (r − c)/w, with c the median and w the scale of the latest rewards.
 
-The scale is the median absolute deviation from c, scaled to a normal's standard deviation. Both follow the rewards'
-offset and unit, and a few outliers do not move them. If more than half of the latest rewards are equal, as binary
-rewards often are, that deviation is 0, and the root mean square deviation from c is the scale instead: it is positive
-whenever two of the rewards differ. A reward is included before it is shown. While all are equal, w = 0 and the policy
-is shown zeros. What it expects is translated back.
+The scale is the median absolute deviation from c, multiplied so that it estimates the sd of a normal distribution. Both
+follow the rewards' offset and unit, and a few outliers hardly change them. If more than half of the latest rewards are
+equal, as binary rewards often are, that deviation is 0; then the scale is the root mean square deviation from c, which
+is positive whenever two rewards differ. c and w include the reward that is standardised. While all rewards are equal,
+w = 0 and the policy gets zeros. Predictions are transformed back.
 """
 
 import math
@@ -18,32 +18,38 @@ from larl._core.random import Bits
 from larl.policies._contract import act, action_probabilities, bind, predict, set_context, update, update_missing
 from larl.policies._probabilities import Floats, Mask
 
-LATEST = 101
-NORMAL = 1.4826022185056018  # a normal's sd over its median distance from the median
-NEGLIGIBLE = 1e-6  # a median deviation below this share of the root mean square counts as 0
+LATEST = 101  # number of rewards that c and w are computed from
+MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation
+NEGLIGIBLE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
 
 
 class StandardState(NamedTuple):
-    inner: Any  # the policy's own
-    ring: Floats  # (LATEST,) the latest rewards
-    ordered: Floats  # (LATEST,) the same, ascending
-    seen: NDArray[np.int64]  # (1,) rewards
+    inner: Any  # the State of the policy
+    ring: Floats  # (LATEST,) the latest rewards, ring buffer
+    ordered: Floats  # (LATEST,) the same, sorted
+    seen: NDArray[np.int64]  # (1,) number of rewards
     standard: Floats  # (2,) c and w
 
 
 def standard_init(inner: Any) -> StandardState:
-    """A State that shows another standardised rewards."""
-    return StandardState(inner, np.zeros(LATEST), np.zeros(LATEST), np.zeros(1, dtype=np.int64), np.zeros(2))
+    """Return a State that passes standardised rewards to the State `inner`."""
+    return StandardState(
+        inner=inner,
+        ring=np.zeros(LATEST),
+        ordered=np.zeros(LATEST),
+        seen=np.zeros(1, dtype=np.int64),
+        standard=np.zeros(2),
+    )
 
 
 @inline
-def take_in(state: StandardState, reward: float) -> None:
-    """Put a reward in order among the latest, in place of the oldest where there is no room."""
+def insert_reward(state: StandardState, reward: float) -> None:
+    """Insert a reward into the latest ones, in place of the oldest if there are LATEST, and update c and w."""
     ring, ordered, seen = state.ring, state.ordered, state.seen[0]
-    used, place = min(seen, ring.size), seen % ring.size
+    used, slot = min(seen, ring.size), seen % ring.size
     if used == ring.size:
         at = 0
-        while ordered[at] != ring[place]:
+        while ordered[at] != ring[slot]:
             at += 1
         for i in range(at, used - 1):
             ordered[i] = ordered[i + 1]
@@ -52,16 +58,16 @@ def take_in(state: StandardState, reward: float) -> None:
     while at > 0 and ordered[at - 1] > reward:
         ordered[at] = ordered[at - 1]
         at -= 1
-    ordered[at], ring[place] = reward, reward
+    ordered[at], ring[slot] = reward, reward
     state.seen[0] += 1
-    _measure(state, used + 1)
+    _set_standard(state, used + 1)
 
 
 @inline
-def _measure(state: StandardState, used: int) -> None:
-    """c, the middle of the ordered; w, from the `used // 2 + 1` nearest to it, found from the middle outwards.
+def _set_standard(state: StandardState, used: int) -> None:
+    """Set c to the median and w to the scaled median absolute deviation, found from the middle outwards.
 
-    If that is negligible, w is the root mean square distance.
+    If that is negligible, w is the root mean square deviation.
     """
     ordered = state.ordered
     centre = 0.5 * (ordered[(used - 1) // 2] + ordered[used // 2])
@@ -78,7 +84,7 @@ def _measure(state: StandardState, used: int) -> None:
     for i in range(used):
         share = (ordered[i] - centre) / largest if largest > 0.0 else 0.0
         squares += share * share
-    width, root_mean_square = NORMAL * distance, largest * math.sqrt(squares / used)
+    width, root_mean_square = MAD_TO_SD * distance, largest * math.sqrt(squares / used)
     state.standard[0] = centre
     state.standard[1] = width if width > NEGLIGIBLE * root_mean_square else root_mean_square
 
@@ -88,7 +94,7 @@ def standard_act(state: StandardState, bits: Bits) -> int:
 
 
 def standard_update(state: StandardState, arm: int, reward: float) -> None:
-    take_in(state, reward)
+    insert_reward(state, reward)
     centre, width = state.standard[0], state.standard[1]
     update(state.inner, arm, (reward - centre) / width if width > 0.0 else 0.0)
 

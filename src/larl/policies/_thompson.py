@@ -1,4 +1,4 @@
-"""What Gaussian Thompson samplers share: the posterior of a mean under known noise, and the choice by draws from it."""
+"""Gaussian Thompson sampling: posterior of a mean with known noise, choice by draws, and its probabilities."""
 
 import math
 
@@ -7,21 +7,21 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, normal
-from larl.policies._probabilities import Mask, largest_draw
+from larl.policies._probabilities import Mask, argmax_normal_probabilities
 
 Floats = NDArray[np.float64]
 
 
 @inline
 def posterior(count: float, total: float, sigma: float, prior_sd: float) -> tuple[float, float]:
-    """Mean and sd of N(0, prior_sd²) after `count` observations with noise sd sigma that sum to `total`."""
+    """Return posterior mean and sd for the prior N(0, prior_sd²) and `count` rewards with noise sd sigma and sum `total`."""
     precision = 1.0 / prior_sd**2 + count / sigma**2
     return total / sigma**2 / precision, math.sqrt(1.0 / precision)
 
 
 @inline
 def best_sample(bits: Bits, plays: Floats, total: Floats, sigma: float, prior_sd: float) -> int:
-    """Draw every arm's mean from its posterior; the arm with the largest draw."""
+    """Draw every arm's mean from its posterior; return the arm with the largest draw."""
     best, choice = -math.inf, 0
     for arm in range(plays.size):
         mean, sd = posterior(plays[arm], total[arm], sigma, prior_sd)
@@ -33,12 +33,12 @@ def best_sample(bits: Bits, plays: Floats, total: Floats, sigma: float, prior_sd
 
 @inner
 def sample_action_probabilities(
-    plays: Floats, total: Floats, sigma: float, prior_sd: float, share: float, available: Mask, out: Floats
+    plays: Floats, total: Floats, sigma: float, prior_sd: float, weight: float, available: Mask, out: Floats
 ) -> None:
-    """Add `share` of the probability that `best_sample` chooses each of the open arms."""
-    mean, sd, chances = np.empty(plays.size), np.empty(plays.size), np.empty(plays.size)
+    """Add `weight` times the probability that `best_sample` chooses each available arm."""
+    mean, sd, probabilities = np.empty(plays.size), np.empty(plays.size), np.empty(plays.size)
     for arm in range(plays.size):
         mean[arm], sd[arm] = posterior(plays[arm], total[arm], sigma, prior_sd)
-    largest_draw(mean, sd, available, chances)
+    argmax_normal_probabilities(mean, sd, available, probabilities)
     for arm in range(plays.size):
-        out[arm] += share * chances[arm]
+        out[arm] += weight * probabilities[arm]

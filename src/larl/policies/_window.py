@@ -1,4 +1,4 @@
-"""The plays of the last `size` steps: how often each arm was played and what it gave."""
+"""Counts and sums of rewards over a sliding window."""
 
 from typing import NamedTuple
 
@@ -9,32 +9,38 @@ from larl._core.compile import inline
 
 
 class Window(NamedTuple):
-    arm: NDArray[np.int64]  # (size,) a ring, −1 where there is no reward
+    arm: NDArray[np.int64]  # (size,) ring buffer, −1 where there is no reward
     reward: NDArray[np.float64]  # (size,)
-    plays: NDArray[np.float64]  # (arms,) of each arm
-    total: NDArray[np.float64]  # (arms,)
+    plays: NDArray[np.float64]  # (arms,) number of plays in the window
+    total: NDArray[np.float64]  # (arms,) sum of rewards in the window
     time: NDArray[np.int64]  # (1,)
 
 
 def window_init(size: int, arms: int) -> Window:
-    ring = np.full(size, -1, dtype=np.int64)
-    return Window(ring, np.zeros(size), np.zeros(arms), np.zeros(arms), np.zeros(1, dtype=np.int64))
+    """Return an empty window of `size` steps."""
+    return Window(
+        arm=np.full(size, -1, dtype=np.int64),
+        reward=np.zeros(size),
+        plays=np.zeros(arms),
+        total=np.zeros(arms),
+        time=np.zeros(1, dtype=np.int64),
+    )
 
 
 @inline
 def slide(window: Window, arm: int, reward: float) -> None:
-    """Add a play, none if `arm` is −1; the one `size` steps ago leaves."""
-    place = window.time[0] % window.arm.size
-    oldest = window.arm[place]
+    """Add a play (arm −1: none) and remove that of `size` steps ago."""
+    slot = window.time[0] % window.arm.size
+    oldest = window.arm[slot]
     if oldest >= 0:
         window.plays[oldest] -= 1.0
-        window.total[oldest] -= window.reward[place]
-    window.arm[place], window.reward[place] = arm, reward
+        window.total[oldest] -= window.reward[slot]
+    window.arm[slot], window.reward[slot] = arm, reward
     if arm >= 0:
         window.plays[arm] += 1.0
         window.total[arm] += reward
     window.time[0] += 1
-    if place == window.arm.size - 1:  # once a round, sum afresh: what was rounded away does not pile up
+    if slot == window.arm.size - 1:  # once per window, sum again: rounding errors do not accumulate
         for other in range(window.total.size):
             window.total[other] = 0.0
         for i in range(window.arm.size):

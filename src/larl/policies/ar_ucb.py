@@ -1,4 +1,4 @@
-"""AR-UCB: each arm's reward is an AR process in the rewards last seen, whoever gave them (Bacchiocchi et al. 2022)."""
+"""AR-UCB: each arm's reward depends linearly on the last rewards, of any arms (Bacchiocchi et al. 2022)."""
 
 import math
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class ARUCBState(NamedTuple):
 
 
 @inline
-def confidence(state: ARUCBState, arm: int) -> float:
-    """How many widths are added to an arm's mean."""
+def confidence_radius(state: ARUCBState, arm: int) -> float:
+    """Return the confidence radius of an arm, in units of the width √(xᵀV⁻¹x)."""
     if not state.theory:
         return state.alpha
     level = 2.0 * math.log(state.log_det.size / state.delta) + state.log_det[arm]
@@ -44,7 +44,7 @@ def act(state: ARUCBState, bits: Bits) -> int:
     best, choice = -math.inf, 0
     for arm in range(state.log_det.size):
         mean, width = dense_predict(state.ridge, arm, state.context)
-        bound = mean + confidence(state, arm) * width
+        bound = mean + confidence_radius(state, arm) * width
         if bound > best:
             best, choice = bound, arm
     return choice
@@ -53,12 +53,12 @@ def act(state: ARUCBState, bits: Bits) -> int:
 def update(state: ARUCBState, arm: int, reward: float) -> None:
     if state.time[0] >= state.context.size - 1:
         state.log_det[arm] += math.log(dense_add_row(state.ridge, arm, state.context, reward))
-    remember(state, reward)
+    push_reward(state, reward)
 
 
 @inline
-def remember(state: ARUCBState, reward: float) -> None:
-    """Put a reward in front of the context; time advances by one."""
+def push_reward(state: ARUCBState, reward: float) -> None:
+    """Insert a reward as the latest lag of the context; time advances by one."""
     for j in range(state.context.size - 1, 1, -1):
         state.context[j] = state.context[j - 1]
     if state.context.size > 1:
@@ -67,32 +67,56 @@ def remember(state: ARUCBState, reward: float) -> None:
 
 
 def update_missing(state: ARUCBState, arm: int) -> None:
-    """In place of the reward, the context gets what was expected of the arm, or of all if none was played.
+    """Insert the predicted reward of the arm (the mean over all arms if none was played) in place of the reward.
 
-    It is bounded as rewards are: the forecasts of an unstable fit grow at every missing reward.
+    It is limited like rewards, because the predictions of an unstable fit grow at every missing reward.
     """
     forecast, first, last = 0.0, max(arm, 0), arm + 1 if arm >= 0 else state.log_det.size
     for other in range(first, last):
         mean, _ = dense_predict(state.ridge, other, state.context)
         forecast += mean / (last - first)
-    remember(state, min(max(forecast, -LARGEST), LARGEST))
+    push_reward(state, min(max(forecast, -LARGEST), LARGEST))
 
 
 def predict(state: ARUCBState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.context.size - 1:
         return math.nan, math.nan
     mean, width = dense_predict(state.ridge, arm, state.context)
-    return mean, confidence(state, arm) * width
+    return mean, confidence_radius(state, arm) * width
 
 
 @register(ARUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class ARUCB(Policy):
-    """Ridge regression of each arm's reward on a constant and the last `order` rewards, played optimistically.
+    """LinUCB on a constant and the last `order` rewards (Bacchiocchi et al. 2022).
 
-    The first `order` steps, which have no such past, are random and not learnt from. The width is `alpha`, or with
-    `radius="theory"` its authors' √(λ(m²+1)) + σ√(2 log(|A|/δ) + log det V/λ^{order+1}), with m = `bound` on the
-    intercepts, σ = `sigma` of the noise, and δ = `delta`, by default 1/(2T) for a horizon T.
+    The first `order` steps are random and not used for the regressions. With ``radius="theory"`` the confidence radius
+    is that of the paper, √(λ(m² + 1)) + σ√(2 log(|A|/δ) + log det V/λ^{order+1}).
+
+    Parameters
+    ----------
+    order : int, >= 0
+        Number of past rewards in the context.
+    alpha : float, >= 0, default 1.0
+        Confidence radius with ``radius="alpha"``, in standard errors of the prediction.
+    ridge : float, > 0, default 1.0
+        Penalty λ of each arm's regression.
+    radius : {"alpha", "theory"}, default "alpha"
+        Which confidence radius to use.
+    bound : float, >= 0, default 1.0
+        Upper limit m of the intercepts, for ``radius="theory"``.
+    sigma : float, > 0, default 1.0
+        Standard deviation of the noise, for ``radius="theory"``.
+    delta : float, 0 < delta < 1, optional
+        Level δ of the confidence radius, for ``radius="theory"``. By default 1/(2T) for a horizon T.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.ARUCB(order=1)
+    >>> result = larl.compare({"ARUCB": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    336.0
     """
 
     order: int = required(integer(0))
@@ -106,10 +130,17 @@ class ARUCB(Policy):
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> ARUCBState:
         theory, delta = self.radius == "theory", self.delta or (0.5 / horizon if horizon else None)
         if theory and delta is None:
-            raise InvalidValue("ARUCB", "delta", None, "a number between 0 and 1 where no horizon is known")
+            raise InvalidValue("ARUCB", "delta", None, "a number between 0 and 1, required if the horizon is not known")
         context = np.zeros(self.order + 1)
         context[0] = 1.0
-        ridge, time = ridge_init(arms, self.order + 1, self.ridge), np.zeros(1, dtype=np.int64)
         return ARUCBState(
-            ridge, context, np.zeros(arms), time, self.alpha, theory, self.bound, self.sigma, delta or 1.0
+            ridge=ridge_init(arms, self.order + 1, self.ridge),
+            context=context,
+            log_det=np.zeros(arms),
+            time=np.zeros(1, dtype=np.int64),
+            alpha=self.alpha,
+            theory=theory,
+            bound=self.bound,
+            sigma=self.sigma,
+            delta=delta or 1.0,
         )

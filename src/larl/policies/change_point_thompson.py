@@ -1,4 +1,4 @@
-"""Change-point Thompson sampling, all arms changing together (Mellor & Shapiro 2013, Global-CTS), Gaussian rewards."""
+"""Change-point Thompson sampling with Gaussian rewards; all arms change together (Mellor & Shapiro 2013, Global-CTS)."""
 
 import math
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from larl._core.compile import inline
 from larl._core.random import Bits, bits_to_uniform, random_bits
 from larl._core.validation import checked, integer, number
 from larl.policies._contract import Policy, register
-from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 
 class ChangePointState(NamedTuple):
-    """Hypotheses about when the last change was; each holds what was seen since."""
+    """Hypotheses about the time of the last change, each with the counts and sums since then."""
 
     weight: NDArray[np.float64]  # (memory,) posterior probability
     plays: NDArray[np.float64]  # (memory, arms)
     total: NDArray[np.float64]  # (memory, arms)
-    used: NDArray[np.int64]  # (1,) how many hypotheses there are
+    used: NDArray[np.int64]  # (1,) number of hypotheses
     hazard: float
     sigma: float
     prior_sd: float
 
 
 def act(state: ChangePointState, bits: Bits) -> int:
-    left, chosen = bits_to_uniform(random_bits(bits[0], -1)), state.used[0] - 1
+    remaining, chosen = bits_to_uniform(random_bits(bits[0], -1)), state.used[0] - 1
     for i in range(state.used[0]):
-        left -= state.weight[i]
-        if left < 0.0:
+        remaining -= state.weight[i]
+        if remaining < 0.0:
             chosen = i
             break
     return best_sample(bits, state.plays[chosen], state.total[chosen], state.sigma, state.prior_sd)
@@ -40,11 +40,11 @@ def act(state: ChangePointState, bits: Bits) -> int:
 def update(state: ChangePointState, arm: int, reward: float) -> None:
     weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
     largest = -math.inf
-    for i in range(used):  # weights are logarithms until they are normalised below
+    for i in range(used):  # the weights are logarithms until they are normalised below
         mean, sd = posterior(count[i, arm], total[i, arm], state.sigma, state.prior_sd)
         variance = sd**2 + state.sigma**2
-        fit = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
-        weight[i] = math.log(weight[i]) + fit
+        log_density = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
+        weight[i] = math.log(weight[i]) + log_density
         largest = max(largest, weight[i])
         count[i, arm] += 1.0
         total[i, arm] += reward
@@ -52,33 +52,33 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
     for i in range(used):
         weight[i] = math.exp(weight[i] - largest)
         mass += weight[i]
-    renew(state, mass)
+    apply_hazard(state, mass)
 
 
 @inline
-def renew(state: ChangePointState, mass: float) -> None:
-    """Time passes: with probability `hazard` all means are drawn anew. The weights so far sum to `mass`."""
+def apply_hazard(state: ChangePointState, mass: float) -> None:
+    """Add the hypothesis of a change now, with probability `hazard`; the other weights, with sum `mass`, share the rest."""
     weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
-    place = used
-    if used == weight.size:  # no room: the least likely hypothesis gives way
-        place = 0
+    slot = used
+    if used == weight.size:  # replace the least likely hypothesis
+        slot = 0
         for i in range(used):
-            if weight[i] < weight[place]:
-                place = i
-        mass -= weight[place]
+            if weight[i] < weight[slot]:
+                slot = i
+        mass -= weight[slot]
     else:
         state.used[0] += 1
     for i in range(state.used[0]):
         weight[i] *= (1.0 - state.hazard) / mass
-    weight[place] = state.hazard
+    weight[slot] = state.hazard
     for other in range(count.shape[1]):
-        count[place, other] = 0.0
-        total[place, other] = 0.0
+        count[slot, other] = 0.0
+        total[slot, other] = 0.0
 
 
 def update_missing(state: ChangePointState, arm: int) -> None:
-    """No reward tells the hypotheses apart; that all means changed just now is as likely as ever."""
-    renew(state, 1.0)
+    """Apply the hazard; without a reward, the relative weights of the hypotheses do not change."""
+    apply_hazard(state, 1.0)
 
 
 def predict(state: ChangePointState, arm: int) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def predict(state: ChangePointState, arm: int) -> tuple[float, float]:
 
 
 def action_probabilities(state: ChangePointState, available: Mask, out: Floats) -> None:
-    surely(-1, out)
+    one_hot(-1, out)
     for i in range(state.used[0]):
         sample_action_probabilities(
             state.plays[i], state.total[i], state.sigma, state.prior_sd, state.weight[i], available, out
@@ -108,7 +108,27 @@ def action_probabilities(state: ChangePointState, available: Mask, out: Floats) 
 )
 @dataclass(frozen=True)
 class ChangePointThompson(Policy):
-    """Each step all means are redrawn with probability `hazard`; `memory` hypotheses of the last change are kept."""
+    """Thompson sampling for means that are all redrawn at random change points (Mellor & Shapiro 2013).
+
+    Parameters
+    ----------
+    hazard : float, 0 < hazard < 1, default 0.05
+        Probability of a change per step.
+    sigma : float, > 0, default 1.0
+        Standard deviation of the rewards around their mean, in units of the reward.
+    prior_sd : float, > 0, default 1.0
+        Standard deviation of the means, which have mean 0, in units of the reward.
+    memory : int, >= 2, default 50
+        Number of hypotheses about the time of the last change that are kept.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.ChangePointThompson(hazard=0.1)
+    >>> result = larl.compare({"change point": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    128.0
+    """
 
     hazard: float = checked(number(above=0.0, below=1.0), 0.05)
     sigma: float = checked(number(above=0.0), 1.0)
@@ -116,7 +136,14 @@ class ChangePointThompson(Policy):
     memory: int = checked(integer(2), 50)
 
     def init(self, arms: int, **_: Any) -> ChangePointState:
-        weight, used = np.zeros(self.memory), np.ones(1, dtype=np.int64)
+        weight = np.zeros(self.memory)
         weight[0] = 1.0
-        count, total = np.zeros((self.memory, arms)), np.zeros((self.memory, arms))
-        return ChangePointState(weight, count, total, used, self.hazard, self.sigma, self.prior_sd)
+        return ChangePointState(
+            weight=weight,
+            plays=np.zeros((self.memory, arms)),
+            total=np.zeros((self.memory, arms)),
+            used=np.ones(1, dtype=np.int64),
+            hazard=self.hazard,
+            sigma=self.sigma,
+            prior_sd=self.prior_sd,
+        )

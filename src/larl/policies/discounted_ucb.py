@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from larl._core.random import Bits
 from larl._core.validation import boolean, checked, number, required
 from larl.policies._contract import Policy, register
-from larl.policies._discounting import fade
+from larl.policies._discounting import discount_and_add
 from larl.policies._standardise import standard_init
 
 
@@ -38,11 +38,11 @@ def act(state: DiscountedUCBState, bits: Bits) -> int:
 
 
 def update(state: DiscountedUCBState, arm: int, reward: float) -> None:
-    fade(state.plays, state.total, state.discount, arm, reward)
+    discount_and_add(state.plays, state.total, state.discount, arm, reward)
 
 
 def update_missing(state: DiscountedUCBState, arm: int) -> None:
-    fade(state.plays, state.total, state.discount, -1, 0.0)
+    discount_and_add(state.plays, state.total, state.discount, -1, 0.0)
 
 
 def predict(state: DiscountedUCBState, arm: int) -> tuple[float, float]:

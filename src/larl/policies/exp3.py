@@ -1,4 +1,4 @@
-"""Exp3: exponential weights for rewards that follow no law (Auer et al. 2002)."""
+"""Exp3: exponential weights for adversarial rewards (Auer, Cesa-Bianchi, Freund & Schapire 2002)."""
 
 import math
 from dataclasses import dataclass
@@ -23,9 +23,15 @@ class Exp3State(NamedTuple):
     high: float
 
 
+def exp3_init(arms: int, gamma: float, batch: int, low: float, high: float) -> Exp3State:
+    """Return the State before the first step."""
+    time = np.zeros(1, dtype=np.int64)
+    return Exp3State(log_weight=np.zeros(arms), time=time, gamma=gamma, batch=batch, low=low, high=high)
+
+
 @inline
 def probability(state: Exp3State, arm: int) -> float:
-    """(1 − γ) w_a/Σw + γ/|A|."""
+    """Return (1 − γ) w_a/Σw + γ/|A|."""
     total = 0.0
     for other in range(state.log_weight.size):
         total += math.exp(state.log_weight[other])
@@ -33,10 +39,10 @@ def probability(state: Exp3State, arm: int) -> float:
 
 
 def act(state: Exp3State, bits: Bits) -> int:
-    left = uniform(bits)
+    remaining = uniform(bits)
     for arm in range(state.log_weight.size - 1):
-        left -= probability(state, arm)
-        if left < 0.0:
+        remaining -= probability(state, arm)
+        if remaining < 0.0:
             return arm
     return state.log_weight.size - 1
 
@@ -44,12 +50,12 @@ def act(state: Exp3State, bits: Bits) -> int:
 def update(state: Exp3State, arm: int, reward: float) -> None:
     share = min(max((reward - state.low) / (state.high - state.low), 0.0), 1.0)
     state.log_weight[arm] += state.gamma * share / probability(state, arm) / state.log_weight.size
-    pass_time(state)
+    advance_time(state)
 
 
 @inline
-def pass_time(state: Exp3State) -> None:
-    """The largest weight becomes 1; at the end of a batch, all do."""
+def advance_time(state: Exp3State) -> None:
+    """Advance time; scale the weights so that the largest is 1, or reset all to 1 at the end of a batch."""
     state.time[0] += 1
     restart, top = state.time[0] == state.batch, state.log_weight.max()
     for other in range(state.log_weight.size):
@@ -59,7 +65,7 @@ def pass_time(state: Exp3State) -> None:
 
 
 def update_missing(state: Exp3State, arm: int) -> None:
-    pass_time(state)
+    advance_time(state)
 
 
 def action_probabilities(state: Exp3State, available: Mask, out: Floats) -> None:
@@ -74,10 +80,26 @@ def action_probabilities(state: Exp3State, available: Mask, out: Floats) -> None
 @register(Exp3State, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class Exp3(Policy):
-    """Exponential weights with exploration share `gamma`; rewards are mapped from `reward_range` to [0, 1], clipped."""
+    """Exponential weights for adversarial rewards (Auer et al. 2002).
+
+    Parameters
+    ----------
+    gamma : float, 0 < gamma <= 1, default 0.1
+        Probability of a uniformly random arm, which is also the learning rate.
+    reward_range : (float, float), low < high, default (0.0, 1.0)
+        Rewards are mapped from this interval to [0, 1]; rewards outside are clipped.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.Exp3(reward_range=(-4.0, 4.0))
+    >>> result = larl.compare({"Exp3": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    359.0
+    """
 
     gamma: float = checked(number(above=0.0, high=1.0), 0.1)
     reward_range: Vector = checked(interval(), (0.0, 1.0))
 
     def init(self, arms: int, **_: Any) -> Exp3State:
-        return Exp3State(np.zeros(arms), np.zeros(1, dtype=np.int64), self.gamma, 0, *self.reward_range)
+        return exp3_init(arms, self.gamma, 0, *self.reward_range)

@@ -9,7 +9,7 @@ from larl._core.compile import assign
 from larl._core.random import Bits
 from larl._core.validation import checked, one_of
 from larl.policies._contract import Policy, bind, register
-from larl.policies._oracle import Floats, the_world
+from larl.policies._oracle import Floats, known_world
 from larl.statespace.kalman import (
     Belief,
     advance,
@@ -106,7 +106,7 @@ class KalmanOracle(Policy):
     filter: str = checked(one_of("exact", "steady"), "exact")
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        world = the_world("KalmanOracle", world, arms)
+        world = known_world("KalmanOracle", world, arms)
         if self.filter == "exact":
             return ExactState(belief(world))
         steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)

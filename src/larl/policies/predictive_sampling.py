@@ -10,8 +10,8 @@ from larl._core.compile import inner
 from larl._core.random import Bits, normal
 from larl._core.validation import InvalidValue
 from larl.policies._contract import Policy, register
-from larl.policies._oracle import the_world
-from larl.policies._probabilities import Floats, Mask, first_best, largest_line
+from larl.policies._oracle import known_world
+from larl.policies._probabilities import Floats, Mask, argmax_line_probabilities, argmax_probabilities
 from larl.statespace.kalman import Belief, advance, belief, best_arm, condition, expected, observe, place
 from larl.worlds.latent_ar import LatentAR
 
@@ -64,11 +64,13 @@ def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -
     belief = state.belief
     variance, score = sampling_variance(state), np.empty(out.size)
     if variance > 0.0:
-        largest_line(belief.mu, belief.beta[:, 0], belief.mean[place(belief)], math.sqrt(variance), available, out)
+        argmax_line_probabilities(
+            belief.mu, belief.beta[:, 0], belief.mean[place(belief)], math.sqrt(variance), available, out
+        )
     else:
         for arm in range(out.size):
             score[arm] = expected(belief.mu, belief.beta, belief.mean, place(belief), arm)
-        first_best(score, available, out)
+        argmax_probabilities(score, available, out)
 
 
 def future_information(world: LatentAR, signal: float) -> Floats:
@@ -106,7 +108,7 @@ class PredictiveSampling(Policy):
     """
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:
-        world = the_world("PredictiveSampling", world, arms)
+        world = known_world("PredictiveSampling", world, arms)
         if not isinstance(world, LatentAR):
             raise InvalidValue("PredictiveSampling", "world", world, "a larl.LatentAR: it draws one number for z_t")
         if world.sigma_r == 0.0:

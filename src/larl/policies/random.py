@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from larl._core.random import Bits, pick
 from larl.policies._contract import Policy, register
-from larl.policies._probabilities import Floats, Mask, evenly
+from larl.policies._probabilities import Floats, Mask, uniform_probabilities
 
 
 class RandomState(NamedTuple):
@@ -21,7 +21,7 @@ def update(state: RandomState, arm: int, reward: float) -> None:
 
 
 def action_probabilities(state: RandomState, available: Mask, out: Floats) -> None:
-    evenly(available, out)
+    uniform_probabilities(available, out)
 
 
 @register(RandomState, act, update, action_probabilities=action_probabilities)

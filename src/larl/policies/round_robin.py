@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from larl._core.random import Bits
 from larl.policies._contract import Policy, register
-from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._probabilities import Floats, Mask, one_hot
 
 
 class RoundRobinState(NamedTuple):
@@ -32,7 +32,7 @@ def action_probabilities(state: RoundRobinState, available: Mask, out: Floats) -
     turn = state.time[0] % state.arms
     while not available[turn]:
         turn = (turn + 1) % state.arms
-    surely(turn, out)
+    one_hot(turn, out)
 
 
 @register(RoundRobinState, act, update, update_missing=update_missing, action_probabilities=action_probabilities)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from larl._core.random import Bits
 from larl._core.validation import checked, integer, number, required
 from larl.policies._contract import Policy, register
-from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 from larl.policies._window import Window, slide, window_init
 
@@ -34,7 +34,7 @@ def predict(state: WindowThompsonState, arm: int) -> tuple[float, float]:
 
 
 def action_probabilities(state: WindowThompsonState, available: Mask, out: Floats) -> None:
-    surely(-1, out)
+    one_hot(-1, out)
     sample_action_probabilities(
         state.window.plays, state.window.total, state.sigma, state.prior_sd, 1.0, available, out
     )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from larl._core.random import Bits
 from larl._core.validation import checked, number
 from larl.policies._contract import Policy, register
-from larl.policies._discounting import fade
-from larl.policies._probabilities import Floats, Mask, surely
+from larl.policies._discounting import discount_and_add
+from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 
@@ -27,11 +27,11 @@ def act(state: ThompsonState, bits: Bits) -> int:
 
 
 def update(state: ThompsonState, arm: int, reward: float) -> None:
-    fade(state.plays, state.total, state.discount, arm, reward)
+    discount_and_add(state.plays, state.total, state.discount, arm, reward)
 
 
 def update_missing(state: ThompsonState, arm: int) -> None:
-    fade(state.plays, state.total, state.discount, -1, 0.0)
+    discount_and_add(state.plays, state.total, state.discount, -1, 0.0)
 
 
 def predict(state: ThompsonState, arm: int) -> tuple[float, float]:
@@ -39,7 +39,7 @@ def predict(state: ThompsonState, arm: int) -> tuple[float, float]:
 
 
 def action_probabilities(state: ThompsonState, available: Mask, out: Floats) -> None:
-    surely(-1, out)
+    one_hot(-1, out)
     sample_action_probabilities(state.plays, state.total, state.sigma, state.prior_sd, 1.0, available, out)
 
 

@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Vec4 = NDArray[np.float64]  # (4,)
 VECTOR = ir.VectorType(ir.DoubleType(), 4)
 INT32 = ir.IntType(32)
+REFERENCES: dict[str, Callable[..., Any]] = {}  # the NumPy definition of each operation, by name
 
 
 class Vec4Type(types.Type):
@@ -74,6 +75,7 @@ def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> 
         return result(*(other if kind is None else kind for kind, other in zip(kinds, given, strict=True))), generate
 
     def attach(operation: Any) -> Any:
+        REFERENCES[operation.__name__] = operation
         if config.DISABLE_JIT:
             return operation
         names = ["_typing", *inspect.signature(operation).parameters]
@@ -85,6 +87,7 @@ def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> 
 
 
 def _vector_pointer(builder: Any, data: Any, at: Any) -> Any:
+    """Return the address of number `at` as that of a vector."""
     return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
 
 

@@ -1,8 +1,9 @@
-"""The members of AdaptiveLARL: Bayesian linear regressions that predict, are weighed by how well they did, and learn.
+"""The members of AdaptiveLARL: conjugate Bayesian linear regressions, weighted by their predictive densities.
 
-A member regresses y = f_a(r − c) on the values x_j = f_b(r_{t−j} − c) of the last s steps, with θ | σ² ~ N(0, σ²Λ⁻¹)
-and σ² ~ inverse gamma, common to its arms. After n rows, with V = Λ + Σxxᵀ and loss = min_θ Σ(y − xᵀθ)² + θᵀΛθ, the
-coming y is Student's t with n₀ + n degrees of freedom, mean xᵀθ and scale² (n₀v₀ + loss)/(n₀ + n) · (1 + xᵀV⁻¹x).
+A member regresses y = f_a(r − c) on the values x_j = f_b(r_{t−j} − c) of the last s steps. The prior is
+normal–inverse-gamma: θ | σ² ~ N(0, σ²Λ⁻¹), with σ² common to its arms. After n rows, with V = Λ + Σxxᵀ and
+loss = min_θ Σ(y − xᵀθ)² + θᵀΛθ, the next y has a Student-t distribution with n₀ + n degrees of freedom, mean xᵀθ and
+squared scale (n₀v₀ + loss)/(n₀ + n) · (1 + xᵀV⁻¹x). policy.py defines the members.
 """
 
 import math
@@ -13,114 +14,110 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
 from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
+from larl.policies._student_t import compiled_log_constant, student_t_loss
 
 PRIOR_ROWS = 2.0  # n₀
-PRIOR_SHARE = 0.3  # v₀ in units of the rewards' variance
-NEGLIGIBLE = -14.0  # a log weight
+PRIOR_SHARE = 0.3  # v₀, in units of the rewards' variance
+NEGLIGIBLE = -14.0  # log weights below this count as −∞ in predictions
 
 
 class Ensemble(NamedTuple):
-    loose: Ridge  # slots: member × arm
+    untied: Ridge  # slots: member × arm
     tied: Ridge  # slots: member
     loss: Floats  # (members,) penalised sum of squares
-    log_weight: Floats  # (members,) relative to the largest of those awake
-    weight: Floats  # (members,) its exponential, 0 where negligible
+    log_weight: Floats  # (members,) relative to the largest of the active members
+    weight: Floats  # (members,) exp(log_weight), 0 where negligible
     order: NDArray[np.int64]  # (members,) s
-    shape: NDArray[np.int64]  # (members,) row of `sign`
-    level: NDArray[np.int64]  # (members,) row of `levels`
-    centre: Floats  # (members, 3) c, and the sums whose ratio it is
-    value: Floats  # (members, s_max) x_j of the coming step
-    cell: NDArray[np.int64]  # (2, s_max) entry of x_j in a loose and in a tied context
-    played: NDArray[np.int64]  # (s_max,) arm of each lag, latest first; −1 where its reward is missing
-    past: Floats  # (s_max,) its reward
-    sign: Floats  # (shapes, arms) the first shape is the loose one
-    factor: Floats  # (arms,) |f_a|
-    spread: Floats  # (arms + 1, 3) number, mean and sum of squares of each arm's rewards, and of all
-    rows: Floats  # (s_max + 1,)
-    constant: Floats  # (s_max + 1,) of the density of the next row
-    first: Floats  # (1,) the first reward
-    unit: Floats  # (1,) the variance that penalties are in, 0 until two rewards differ
-    levels: Floats  # (levels, 2) penalty of the first lag, in units of `unit`, and of an intercept
+    sign_pattern: NDArray[np.int64]  # (members,) row of `sign`; 0 is an untied member
+    penalty_row: NDArray[np.int64]  # (members,) row of `penalties`
+    centre: Floats  # (members, 3) c, and the numerator and denominator it is the ratio of
+    value: Floats  # (members, s_max) x_j of the next step
+    context_index: NDArray[np.int64]  # (2, s_max) index of x_j in an untied and in a tied context
+    past_arm: NDArray[np.int64]  # (s_max,) arm of each lag, latest first; −1 where its reward is missing
+    past_reward: Floats  # (s_max,) reward of each lag
+    sign: Floats  # (patterns, arms) sign of f_a; the first row, all ones, is for untied members
+    arm_scale: Floats  # (arms,) |f_a|
+    reward_moments: Floats  # (arms + 1, 3) count, mean and sum of squared deviations, by arm and for all rewards
+    rows: Floats  # (s_max + 1,) number of rows of the members of each order
+    log_constant: Floats  # (s_max + 1,) of the Student-t density of the next row, by order
+    first_reward: Floats  # (1,) the first reward
+    unit: Floats  # (1,) variance in units of which the lag penalties are, 0 until two rewards differ
+    penalties: Floats  # (choices, 2) penalty of the first lag, in units of `unit`, and of an intercept
     arms: int
     alpha: float
 
 
 @inline
 def lag_penalty(state: Ensemble, member: int, lag: int, unit: float) -> float:
-    return state.levels[state.level[member], 0] * (1.0 + lag) * unit
+    """Return the penalty of a lag's coefficient; it grows with the lag."""
+    return state.penalties[state.penalty_row[member], 0] * (1.0 + lag) * unit
 
 
 @inline
-def variance(state: Ensemble, member: int) -> float:
-    """The estimate of the noise variance of y."""
+def noise_variance(state: Ensemble, member: int) -> float:
+    """Return the estimated noise variance of y."""
     rows = state.rows[state.order[member]]
     return (PRIOR_ROWS * PRIOR_SHARE * state.unit[0] + state.loss[member]) / (PRIOR_ROWS + rows)
 
 
 @inline
 def predict_member(state: Ensemble, member: int, arm: int) -> tuple[float, float]:
-    """The member's mean of the coming y of `arm`, and its leverage."""
-    if state.shape[member] == 0:
-        return score(state, member, state.loose, member * state.arms + arm, 0, 0)
-    return score(state, member, state.tied, member - state.rows.size * state.levels.shape[0], arm, 1)
+    """Return a member's predicted mean of the next y of `arm`, and the leverage."""
+    if state.sign_pattern[member] == 0:
+        return predict_slot(state, member, state.untied, member * state.arms + arm, 0, 0)
+    return predict_slot(state, member, state.tied, member - state.rows.size * state.penalties.shape[0], arm, 1)
 
 
 @inline
-def score(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kind: int) -> tuple[float, float]:
-    """xᵀθ and the leverage xᵀV⁻¹x of the coming step; x has a one at `first` and x_j at cell j > first."""
-    inverse, theta, cell, value = ridge.inverse, ridge.theta, state.cell, state.value
+def predict_slot(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kind: int) -> tuple[float, float]:
+    """Return xᵀθ and the leverage xᵀV⁻¹x of the next step; x is 1 at `first` and x_j at `context_index[kind, j]`."""
+    inverse, theta, index, value = ridge.inverse, ridge.theta, state.context_index, state.value
     mean, half = theta[slot, first], 0.5 * inverse[slot, first, first]
     for i in range(state.order[member]):
-        row, x = cell[kind, i], value[member, i]
+        row, x = index[kind, i], value[member, i]
         mean += theta[slot, row] * x
         along = inverse[slot, row, first] + 0.5 * inverse[slot, row, row] * x
         for j in range(i):
-            along += inverse[slot, row, cell[kind, j]] * value[member, j]
+            along += inverse[slot, row, index[kind, j]] * value[member, j]
         half += along * x
     return mean, max(2.0 * half, 0.0)
 
 
 @inner
 def mixture(state: Ensemble, arm: int) -> tuple[float, float]:
-    """Mean and variance of what the members awake believe of the coming mean reward of `arm`, less the first reward."""
+    """Return mean and variance of the next mean reward of `arm`, minus the first reward, over the active members."""
     weight, mean, square = 0.0, 0.0, 0.0
     for member in range(state.log_weight.size):
-        if state.order[member] <= state.spread[state.arms, 0] and state.weight[member] > 0.0:
+        if state.order[member] <= state.reward_moments[state.arms, 0] and state.weight[member] > 0.0:
             own, leverage = predict_member(state, member, arm)
-            f = state.sign[state.shape[member], arm] * state.factor[arm]
+            f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm]
             share, guess = state.weight[member], state.centre[member, 0] + own / f
             weight += share
-            apart = guess - mean
-            mean += apart * share / weight
-            square += share * (variance(state, member) * leverage / (f * f) + apart * (guess - mean))
+            gap = guess - mean
+            mean += gap * share / weight
+            square += share * (noise_variance(state, member) * leverage / (f * f) + gap * (guess - mean))
     return mean, square / weight
 
 
 @inline
-def gather(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kind: int, size: int) -> float:
-    """Put u = V⁻¹x into `ridge.column`; returns the leverage xᵀu."""
-    inverse, column, cell, value = ridge.inverse, ridge.column, state.cell, state.value
+def solve(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kind: int, size: int) -> float:
+    """Write u = V⁻¹x into `ridge.column`; return the leverage xᵀu."""
+    inverse, column, index, value = ridge.inverse, ridge.column, state.context_index, state.value
     for j in range(size):
         column[j] = inverse[slot, first, j]
     for i in range(state.order[member]):
-        row, x = cell[kind, i], value[member, i]
+        row, x = index[kind, i], value[member, i]
         for j in range(size):
             column[j] += x * inverse[slot, row, j]
     leverage = column[first]
     for i in range(state.order[member]):
-        leverage += value[member, i] * column[cell[kind, i]]
+        leverage += value[member, i] * column[index[kind, i]]
     return max(leverage, 0.0)
 
 
-@inline
-def student_constant(degrees: float) -> float:
-    """What of the log density of Student's t (but −½ log π) depends on its degrees of freedom alone."""
-    return math.lgamma(0.5 * (degrees + 1.0)) - math.lgamma(0.5 * degrees) - 0.5 * math.log(degrees)
-
-
 @inner
-def weigh(state: Ensemble, time: float) -> None:
-    """The weights after a step. Who sleeps is credited with what those awake gained together."""
+def reweight(state: Ensemble, time: float) -> None:
+    """Normalise the weights after a step. Inactive members get the active members' mean evidence gain."""
     before, after, top = 0.0, 0.0, -math.inf
     for member in range(state.log_weight.size):
         if state.order[member] <= time:
@@ -129,8 +126,8 @@ def weigh(state: Ensemble, time: float) -> None:
     for member in range(state.log_weight.size):
         state.log_weight[member] -= top
         if state.order[member] <= time:
-            known = state.log_weight[member] > NEGLIGIBLE
-            state.weight[member] = math.exp(state.log_weight[member]) if known else 0.0
+            relevant = state.log_weight[member] > NEGLIGIBLE
+            state.weight[member] = math.exp(state.log_weight[member]) if relevant else 0.0
             after += state.weight[member]
     for member in range(state.log_weight.size):
         if state.order[member] > time:
@@ -139,42 +136,43 @@ def weigh(state: Ensemble, time: float) -> None:
 
 
 @inner
-def learn_all(state: Ensemble, arm: int, reward: float) -> None:
-    """Every member awake predicts `reward`, is weighed by how well it did, learns it, and moves its centre.
+def update_members(state: Ensemble, arm: int, reward: float) -> None:
+    """Update every active member with `reward`: its weight by the predictive density, its regression and its centre.
 
-    r_t = c + Σ_j θ_j f_b/f_a (r_{t−j} − c) + noise is linear in c: with h = Σ_j θ_j f_b/f_a it says
-    r_t − Σ_j θ_j f_b/f_a r_{t−j} = (1 − h)c + noise. c is its least squares, a row's weight growing with time.
+    r_t = c + Σ_j θ_j f_b/f_a (r_{t−j} − c) + noise is linear in c: with h = Σ_j θ_j f_b/f_a it is
+    r_t − Σ_j θ_j f_b/f_a r_{t−j} = (1 − h)c + noise. c is the least-squares solution, with weights that grow with time.
     """
-    orders, time, unit = state.rows.size, state.spread[state.arms, 0], state.unit[0]
-    fade = time / (time + 1.0)
+    orders, time, unit = state.rows.size, state.reward_moments[state.arms, 0], state.unit[0]
+    discount = time / (time + 1.0)
     for member in range(state.log_weight.size):
-        s, shape = state.order[member], state.shape[member]
-        if s > time:
+        s, pattern = state.order[member], state.sign_pattern[member]
+        if s > time:  # not active yet
             continue
-        ridge, slot, first, kind = state.tied, member - orders * state.levels.shape[0], arm, 1
-        if shape == 0:
-            ridge, slot, first, kind = state.loose, member * state.arms + arm, 0, 0
-        centre, f = state.centre[member, 0], state.sign[shape, arm] * state.factor[arm]
-        lags, slope, degrees, square = 0.0, 0.0, PRIOR_ROWS + state.rows[s], variance(state, member)
+        ridge, slot, first, kind = state.tied, member - orders * state.penalties.shape[0], arm, 1
+        if pattern == 0:
+            ridge, slot, first, kind = state.untied, member * state.arms + arm, 0, 0
+        centre, f = state.centre[member, 0], state.sign[pattern, arm] * state.arm_scale[arm]
+        lags, slope, degrees, square = 0.0, 0.0, PRIOR_ROWS + state.rows[s], noise_variance(state, member)
         for j in range(s):
-            weight, past = ridge.theta[slot, state.cell[kind, j]], state.played[j]
+            weight, past_arm = ridge.theta[slot, state.context_index[kind, j]], state.past_arm[j]
             lags += weight * state.value[member, j]
-            slope += weight * state.sign[shape, past] * state.factor[past] if past >= 0 else 0.0
+            slope += weight * state.sign[pattern, past_arm] * state.arm_scale[past_arm] if past_arm >= 0 else 0.0
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
         size = 1 + s * state.arms if kind == 0 else state.arms + s
-        growth = 1.0 + gather(state, member, ridge, slot, first, kind, size)
+        growth = 1.0 + solve(state, member, ridge, slot, first, kind, size)
         rank_one_update(ridge, slot, size, 1.0, growth, error)
         state.loss[member] += error * error / growth
-        tell = 1.0 - slope / f
-        state.centre[member, 1] = fade * state.centre[member, 1] + tell * (reward - (lags + slope * centre) / f)
-        state.centre[member, 2] = fade * state.centre[member, 2] + tell * tell
+        coefficient = 1.0 - slope / f
+        without_centre = reward - (lags + slope * centre) / f
+        state.centre[member, 1] = discount * state.centre[member, 1] + coefficient * without_centre
+        state.centre[member, 2] = discount * state.centre[member, 2] + coefficient * coefficient
         if unit > 0.0:
             square *= growth
-            tail = 0.5 * (degrees + 1.0) * math.log1p(error * error / (degrees * square))
-            density = state.constant[s] - 0.5 * math.log(square / unit) - tail
-            state.log_weight[member] += density
+            loss = student_t_loss(error * error, degrees, square)
+            log_density = state.log_constant[s] - 0.5 * math.log(square / unit) - loss
+            state.log_weight[member] += log_density
     if unit > 0.0:
-        weigh(state, time)
+        reweight(state, time)
     for s in range(orders):
         state.rows[s] += 1.0 if s <= time else 0.0
-        state.constant[s] = student_constant(PRIOR_ROWS + state.rows[s])
+        state.log_constant[s] = compiled_log_constant(PRIOR_ROWS + state.rows[s])

@@ -1,15 +1,18 @@
-"""LARL for every s from 0 to s_max at once, mixed by evidence: the ensemble over s that the paper leaves open.
+"""AdaptiveLARL: Bayesian model averaging of LARL over s = 0 … s_max (an ensemble that Trella et al. 2025 leave open).
 
-A member of the ensemble has an order s, a shape and a prior, and predicts the coming reward of arm a by a Bayesian
+A member of the ensemble has an order s, a sign pattern and a prior. It predicts the next reward of arm a by a Bayesian
 linear regression of y = f_a(r − c) on the last s steps, x_j = f_b(r_{t−j} − c), where arm b was played at t − j:
-- loose, LARL's own shape: each arm has its own intercept, and a coefficient for every lag and arm played there;
-- tied, what Lemma 2 says of those coefficients (β_a g_j/β_b, up to scale): one g_j for all arms, and an intercept for
-  each. f has a sign for each arm; there is a tied member for every choice of signs, up to MOST_TIED arms.
-|f_a| makes the arms' rewards equally spread. The member's own centre c takes the place of the context's indicators.
-docs/theory.md derives it. Before step s order s sleeps: it neither learns nor predicts, and its evidence for those
-steps is that of the members awake, so all are compared on the same observations.
-Rewards are taken relative to the first one, and penalties and priors in units of their variance: neither an offset
-nor a factor of the rewards changes a decision.
+
+- untied, as LARL: each arm has its own intercept, and a coefficient for every lag and arm played there;
+- tied, the form that Lemma 2 gives these coefficients (β_a g_j/β_b, up to scale): one g_j for all arms, and one
+  intercept per arm. f has a sign for each arm; there is one tied member per sign pattern, up to MAX_TIED_ARMS arms.
+
+|f_a| gives the rewards of all arms the same variance. The member's centre c replaces the indicators of LARL's context.
+docs/theory.md derives this. Before step s a member of order s is inactive: it neither learns nor predicts, and gets the
+active members' mean evidence, so that all members are compared on the same rewards.
+
+The first reward is subtracted from all rewards, and penalties and priors are in units of their variance: neither an
+offset nor a positive factor of the rewards changes a decision.
 """
 
 import math
@@ -23,13 +26,14 @@ from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
 from larl.policies._contract import Policy, register
 from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
-from larl.policies._probabilities import Mask, evenly, first_best
-from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, lag_penalty, learn_all, mixture
+from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
+from larl.policies._student_t import log_constant
+from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, lag_penalty, mixture, update_members
 
-LEVELS = ((0.3, 1.0), (3.0, 10.0))  # penalties of the first lag, in units of the rewards' variance, and of intercepts
-MOST_TIED = 5  # 2⁴ choices of signs
-PRIOR_SPREAD = 5.0  # rows at which an arm's own spread counts half
-LADDER = 4.0  # penalties follow the rewards' variance once it has changed by this factor
+PENALTIES = ((0.3, 1.0), (3.0, 10.0))  # of the first lag, in units of the rewards' variance, and of intercepts
+MAX_TIED_ARMS = 5  # 2⁴ sign patterns
+PRIOR_SCALE_ROWS = 5.0  # number of rewards at which an arm's own variance has weight ½
+UNIT_CHANGE = 4.0  # the unit follows the rewards' variance when that has changed by this factor
 
 
 def act(state: Ensemble, bits: Bits) -> int:
@@ -45,42 +49,42 @@ def act(state: Ensemble, bits: Bits) -> int:
 
 
 def update_missing(state: Ensemble, arm: int) -> None:
-    """The lags move on by one whose value is not known: it counts as the centre."""
-    remember(state, -1, 0.0)
-    if state.spread[state.arms, 0] > 0.0:  # before any reward there is no centre
-        prepare(state)
+    """Push a lag without a reward; it counts as a reward equal to the centre."""
+    push_lag(state, -1, 0.0)
+    if state.reward_moments[state.arms, 0] > 0.0:  # before the first reward there is no centre
+        prepare_contexts(state)
 
 
 def predict(state: Ensemble, arm: int) -> tuple[float, float]:
     if state.unit[0] == 0.0:
         return math.nan, math.nan
     mean, square = mixture(state, arm)
-    return state.first[0] + mean, state.alpha * math.sqrt(square)
+    return state.first_reward[0] + mean, state.alpha * math.sqrt(square)
 
 
 def action_probabilities(state: Ensemble, available: Mask, out: Floats) -> None:
     if state.unit[0] == 0.0:
-        evenly(available, out)
+        uniform_probabilities(available, out)
     else:
         score = np.empty(state.arms)
         for arm in range(state.arms):
             mean, square = mixture(state, arm)
             score[arm] = mean + state.alpha * math.sqrt(square)
-        first_best(score, available, out)
+        argmax_probabilities(score, available, out)
 
 
 @inline
-def repenalise(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int, fixed: int, unit: float) -> None:
-    """Change a regression's penalties from the old unit to `unit`: one pseudo-row (√δ at entry i, y = 0) an entry."""
-    per_lag = state.arms if state.shape[member] == 0 else 1
+def change_penalties(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int, fixed: int, unit: float) -> None:
+    """Change a regression's penalties to `unit`, by adding a pseudo-row (√δ at index i, y = 0) for each coefficient."""
+    per_lag = state.arms if state.sign_pattern[member] == 0 else 1
     old = state.unit[0] if state.unit[0] > 0.0 else 1.0
     for i in range(fixed, size):
         lag = (i - fixed) // per_lag
-        was, now = lag_penalty(state, member, lag, old), lag_penalty(state, member, lag, unit)
-        if ridge.inverse[slot, i, i] == 1.0 / was:  # no row has had this entry
-            ridge.inverse[slot, i, i] = 1.0 / now
+        old_penalty, penalty = lag_penalty(state, member, lag, old), lag_penalty(state, member, lag, unit)
+        if ridge.inverse[slot, i, i] == 1.0 / old_penalty:  # all rows have 0 there
+            ridge.inverse[slot, i, i] = 1.0 / penalty
         else:
-            sign, root = 1.0 if now > was else -1.0, math.sqrt(abs(now - was))
+            sign, root = 1.0 if penalty > old_penalty else -1.0, math.sqrt(abs(penalty - old_penalty))
             for j in range(size):
                 ridge.column[j] = root * ridge.inverse[slot, i, j]
             growth, error = 1.0 + sign * root * ridge.column[i], -root * ridge.theta[slot, i]
@@ -89,80 +93,84 @@ def repenalise(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int,
 
 
 @inner
-def change_unit(state: Ensemble, unit: float) -> None:
-    loose = state.rows.size * state.levels.shape[0]
+def set_unit(state: Ensemble, unit: float) -> None:
+    """Change the unit, and with it the penalties of all members."""
+    untied = state.rows.size * state.penalties.shape[0]
     for member in range(state.log_weight.size):
         s = state.order[member]
-        if member < loose:
+        if member < untied:
             for arm in range(state.arms):
                 slot = member * state.arms + arm
-                repenalise(state, member, state.loose, slot, 1 + s * state.arms, 1, unit)
+                change_penalties(state, member, state.untied, slot, 1 + s * state.arms, 1, unit)
         else:
-            repenalise(state, member, state.tied, member - loose, state.arms + s, state.arms, unit)
+            change_penalties(state, member, state.tied, member - untied, state.arms + s, state.arms, unit)
     state.unit[0] = unit
 
 
 @inline
-def observe(spread: Floats, row: int, reward: float) -> None:
-    spread[row, 0] += 1.0
-    apart = reward - spread[row, 1]
-    spread[row, 1] += apart / spread[row, 0]
-    spread[row, 2] += apart * (reward - spread[row, 1])
+def update_moments(moments: Floats, row: int, reward: float) -> None:
+    """Add a reward to count, mean and sum of squared deviations (Welford's algorithm)."""
+    moments[row, 0] += 1.0
+    deviation = reward - moments[row, 1]
+    moments[row, 1] += deviation / moments[row, 0]
+    moments[row, 2] += deviation * (reward - moments[row, 1])
 
 
 @inner
-def equalise(state: Ensemble, integer: float) -> None:
-    """|f_a| = 1/sd of the arm's rewards, each drawn towards that of all, scaled to a geometric mean of 1."""
-    middle = 0.0
+def update_arm_scales(state: Ensemble, variance: float) -> None:
+    """Set |f_a| = 1/sd of the arm's rewards, shrunk towards the sd of all rewards, with a geometric mean of 1."""
+    log_mean = 0.0
     for arm in range(state.arms):
-        own = (state.spread[arm, 2] / integer + PRIOR_SPREAD) / (state.spread[arm, 0] + PRIOR_SPREAD)
-        state.factor[arm] = -0.5 * math.log(own)
-        middle += state.factor[arm] / state.arms
+        own = (state.reward_moments[arm, 2] / variance + PRIOR_SCALE_ROWS) / (
+            state.reward_moments[arm, 0] + PRIOR_SCALE_ROWS
+        )
+        state.arm_scale[arm] = -0.5 * math.log(own)
+        log_mean += state.arm_scale[arm] / state.arms
     for arm in range(state.arms):
-        state.factor[arm] = math.exp(state.factor[arm] - middle)
+        state.arm_scale[arm] = math.exp(state.arm_scale[arm] - log_mean)
 
 
 @inline
-def shift(state: Ensemble, member: int, ridge: Ridge, slot: int, entry: int, size: int, by: float) -> None:
-    """Take `by` off y in every row with a one at `entry`, an intercept: θ ← θ − by(e − λV⁻¹e)."""
+def shift_targets(state: Ensemble, member: int, ridge: Ridge, slot: int, index: int, size: int, by: float) -> None:
+    """Subtract `by` from y in every row with a one at `index`, an intercept: θ ← θ − by(e − λV⁻¹e)."""
     inverse, theta = ridge.inverse, ridge.theta
-    penalty = state.levels[state.level[member], 1]
-    pull = by * penalty
-    state.loss[member] += pull * (by - 2.0 * theta[slot, entry] - pull * inverse[slot, entry, entry])
-    theta[slot, entry] -= by
+    penalty = state.penalties[state.penalty_row[member], 1]
+    weighted = by * penalty
+    state.loss[member] += weighted * (by - 2.0 * theta[slot, index] - weighted * inverse[slot, index, index])
+    theta[slot, index] -= by
     for j in range(size):
-        theta[slot, j] += pull * inverse[slot, entry, j]
+        theta[slot, j] += weighted * inverse[slot, index, j]
 
 
 @inline
 def move_centre(state: Ensemble, member: int) -> None:
-    """Bring c up to date, and with it the y of past rows (not their contexts)."""
+    """Update c, and with it the y of past rows (not their contexts)."""
     centre = state.centre[member, 1] / state.centre[member, 2]
     by, s = centre - state.centre[member, 0], state.order[member]
-    loose = state.rows.size * state.levels.shape[0]
+    untied = state.rows.size * state.penalties.shape[0]
     for arm in range(state.arms):
-        f = state.sign[state.shape[member], arm] * state.factor[arm]
-        if member < loose:
-            shift(state, member, state.loose, member * state.arms + arm, 0, 1 + s * state.arms, f * by)
+        f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm]
+        if member < untied:
+            shift_targets(state, member, state.untied, member * state.arms + arm, 0, 1 + s * state.arms, f * by)
         else:
-            shift(state, member, state.tied, member - loose, arm, state.arms + s, f * by)
+            shift_targets(state, member, state.tied, member - untied, arm, state.arms + s, f * by)
     state.centre[member, 0] = centre
 
 
 @inline
-def remember(state: Ensemble, arm: int, reward: float) -> None:
-    """Put a step in front of the lags; arm −1 where its reward is missing."""
-    for j in range(state.past.size - 1, 0, -1):
-        state.cell[0, j], state.played[j] = state.cell[0, j - 1] + state.arms, state.played[j - 1]
-        state.past[j] = state.past[j - 1]
-    if state.past.size > 0:
-        state.cell[0, 0], state.played[0], state.past[0] = 1 + max(arm, 0), arm, reward
+def push_lag(state: Ensemble, arm: int, reward: float) -> None:
+    """Insert a step as the latest lag; arm −1 if its reward is missing."""
+    for j in range(state.past_reward.size - 1, 0, -1):
+        state.context_index[0, j], state.past_arm[j] = state.context_index[0, j - 1] + state.arms, state.past_arm[j - 1]
+        state.past_reward[j] = state.past_reward[j - 1]
+    if state.past_reward.size > 0:
+        state.context_index[0, 0], state.past_arm[0], state.past_reward[0] = 1 + max(arm, 0), arm, reward
 
 
 @inner
-def prepare(state: Ensemble) -> None:
-    """The centres and contexts of the coming step. A member that wakes begins with the centre of order 0."""
-    time = state.spread[state.arms, 0]
+def prepare_contexts(state: Ensemble) -> None:
+    """Compute centres and contexts of the next step. A member that becomes active starts with the centre of order 0."""
+    time = state.reward_moments[state.arms, 0]
     for member in range(state.log_weight.size):
         s = state.order[member]
         if s == time and s > 0:
@@ -170,40 +178,40 @@ def prepare(state: Ensemble) -> None:
         if s <= time:
             move_centre(state, member)
             for j in range(s):
-                arm = state.played[j]
-                f = state.sign[state.shape[member], arm] * state.factor[arm] if arm >= 0 else 0.0
-                state.value[member, j] = f * (state.past[j] - state.centre[member, 0])
+                arm = state.past_arm[j]
+                f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm] if arm >= 0 else 0.0
+                state.value[member, j] = f * (state.past_reward[j] - state.centre[member, 0])
 
 
 def update(state: Ensemble, arm: int, reward: float) -> None:
     arms = state.arms
-    if state.spread[arms, 0] == 0.0:
-        state.first[0] = reward
-    reward -= state.first[0]
-    learn_all(state, arm, reward)
-    observe(state.spread, arm, reward)
-    observe(state.spread, arms, reward)
-    remember(state, arm, reward)
-    integer = state.spread[arms, 2] / state.spread[arms, 0]
-    if integer > 0.0:
-        equalise(state, integer)
-        if integer > LADDER * state.unit[0] or integer * LADDER < state.unit[0]:
-            change_unit(state, integer)
-    prepare(state)
+    if state.reward_moments[arms, 0] == 0.0:
+        state.first_reward[0] = reward
+    reward -= state.first_reward[0]
+    update_members(state, arm, reward)
+    update_moments(state.reward_moments, arm, reward)
+    update_moments(state.reward_moments, arms, reward)
+    push_lag(state, arm, reward)
+    variance = state.reward_moments[arms, 2] / state.reward_moments[arms, 0]
+    if variance > 0.0:
+        update_arm_scales(state, variance)
+        if variance > UNIT_CHANGE * state.unit[0] or variance * UNIT_CHANGE < state.unit[0]:
+            set_unit(state, variance)
+    prepare_contexts(state)
 
 
-def signs(arms: int) -> Floats:
-    """One row a shape: ones for the loose, then every choice of signs with the first positive."""
-    choices = 2 ** (arms - 1) if arms <= MOST_TIED else 0
+def sign_patterns(arms: int) -> Floats:
+    """Return one row per pattern: ones for untied members, then every choice of signs with the first positive."""
+    choices = 2 ** (arms - 1) if arms <= MAX_TIED_ARMS else 0
     tied = [[1.0] + [1.0 - 2.0 * (choice >> a & 1) for a in range(arms - 1)] for choice in range(choices)]
     return np.array([[1.0] * arms, *tied])
 
 
-def blank(level: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
-    """Regressions without rows, one a slot with its (lag, intercept) penalties, the unit 1: V = Λ."""
+def empty_ridges(penalties: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
+    """Return regressions without data, V = Λ, one per row of (lag, intercept) penalties, for unit 1."""
     lag = 1.0 + np.arange(lags * per_lag) // per_lag
-    penalty = np.array([[of_intercept] * intercepts + (of_lag * lag).tolist() for of_lag, of_intercept in level])
-    penalty = penalty.reshape(len(level), intercepts + lags * per_lag)
+    penalty = np.array([[of_intercept] * intercepts + (of_lag * lag).tolist() for of_lag, of_intercept in penalties])
+    penalty = penalty.reshape(len(penalties), intercepts + lags * per_lag)
     return Ridge(
         np.eye(penalty.shape[1]) / penalty[:, None, :], np.zeros_like(penalty), np.zeros(penalty.shape[1]), 0.0
     )
@@ -214,45 +222,55 @@ def blank(level: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
 )
 @dataclass(frozen=True)
 class AdaptiveLARL(Policy):
-    """LARL for every s from 0 to `s_max`, weighed by how well each predicted so far; no exploration phase.
+    """LARL for every s from 0 to `s_max`, weighted by how well each predicted the rewards so far.
 
-    The arm with the largest mean + `alpha` · sd wins, both of the mixture: the sd holds what each member does not know
-    of its coefficients and how far the members differ. Nothing depends on the offset or the unit of the rewards.
+    It has no exploration phase. It plays the arm with the largest mean + `alpha` · sd of the mixture; the sd contains
+    the uncertainty of each member's coefficients and the disagreement between members. Neither a constant added to all
+    rewards nor a positive factor changes a decision.
+
+    Parameters
+    ----------
+    s_max : int, >= 0, default 10
+        Largest number of past steps in the context.
+    alpha : float, >= 0, default 1.0
+        Width of the confidence interval, in standard deviations of the predicted mean.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.policies.from_json('{"policy": "AdaptiveLARL", "s_max": 3}')
+    AdaptiveLARL(s_max=3, alpha=1.0)
     """
 
     s_max: int = checked(integer(0), 10)
     alpha: float = checked(number(0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> Ensemble:
-        s_max, levels, sign = self.s_max, np.array(LEVELS), signs(arms)
-        shape, level, order = (each.ravel() for each in np.indices((len(sign), len(levels), s_max + 1)))
-        weight = np.where(shape == 0, 1.0, 1.0 / max(len(sign) - 1, 1))
-        loose = blank(levels[np.repeat(level[shape == 0], arms)], 1, s_max, arms)
-        tied = blank(levels[level[shape > 0]], arms, s_max, 1)
-        cell = np.array([np.zeros(s_max), arms + np.arange(s_max)]).astype(np.int64)
-        constant = math.lgamma(0.5 * (PRIOR_ROWS + 1.0)) - math.lgamma(0.5 * PRIOR_ROWS) - 0.5 * math.log(PRIOR_ROWS)
+        s_max, penalties, sign = self.s_max, np.array(PENALTIES), sign_patterns(arms)
+        pattern, penalty_row, order = (each.ravel() for each in np.indices((len(sign), len(penalties), s_max + 1)))
+        weight = np.where(pattern == 0, 1.0, 1.0 / max(len(sign) - 1, 1))
         return Ensemble(
-            loose,
-            tied,
-            np.zeros(order.size),
-            np.log(weight),
-            weight,
-            order,
-            shape,
-            level,
-            np.zeros((order.size, 3)),
-            np.zeros((order.size, s_max)),
-            cell,
-            np.zeros(s_max, dtype=np.int64),
-            np.zeros(s_max),
-            sign,
-            np.ones(arms),
-            np.zeros((arms + 1, 3)),
-            np.zeros(s_max + 1),
-            np.full(s_max + 1, constant),
-            np.zeros(1),
-            np.zeros(1),
-            levels,
-            arms,
-            self.alpha,
+            untied=empty_ridges(penalties[np.repeat(penalty_row[pattern == 0], arms)], 1, s_max, arms),
+            tied=empty_ridges(penalties[penalty_row[pattern > 0]], arms, s_max, 1),
+            loss=np.zeros(order.size),
+            log_weight=np.log(weight),
+            weight=weight,
+            order=order,
+            sign_pattern=pattern,
+            penalty_row=penalty_row,
+            centre=np.zeros((order.size, 3)),
+            value=np.zeros((order.size, s_max)),
+            context_index=np.array([np.zeros(s_max), arms + np.arange(s_max)]).astype(np.int64),
+            past_arm=np.zeros(s_max, dtype=np.int64),
+            past_reward=np.zeros(s_max),
+            sign=sign,
+            arm_scale=np.ones(arms),
+            reward_moments=np.zeros((arms + 1, 3)),
+            rows=np.zeros(s_max + 1),
+            log_constant=np.full(s_max + 1, log_constant(PRIOR_ROWS)),
+            first_reward=np.zeros(1),
+            unit=np.zeros(1),
+            penalties=penalties,
+            arms=arms,
+            alpha=self.alpha,
         )

@@ -13,7 +13,7 @@ from larl._core.compile import any_nan, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, checked, integer, integers, number
 from larl.policies._contract import Policy, register
-from larl.policies._probabilities import Mask, evenly
+from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, ModelKind, cov_index
 from larl.policies.auto.smc import smc_update, smc_update_missing
 from larl.policies.auto.soa import LANES, Floats
@@ -101,7 +101,7 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
     for arm in range(out.size):
         ties += available[arm] and state.score[arm] == best
     if state.smc.seen[0] < RANDOM_REWARDS or ties == 0:
-        evenly(available, out)
+        uniform_probabilities(available, out)
         return
     for arm in range(out.size):
         out[arm] = 1.0 / ties if available[arm] and state.score[arm] == best else 0.0

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 LANES = 16
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 Operation = Callable[..., None]
+REFERENCES: dict[str, Operation] = {}  # the NumPy definition of each operation, by name
 
 
 def row_intrinsic(build: Callable[..., Any]) -> Callable[[Operation], Operation]:
@@ -43,6 +44,7 @@ def row_intrinsic(build: Callable[..., Any]) -> Callable[[Operation], Operation]
         return types.void(x, types.intp, types.intp, types.intp, types.intp), generate
 
     def attach(operation: Operation) -> Operation:
+        REFERENCES[operation.__name__] = operation
         by_rows: Any = {2: two, 3: three, 4: four}[operation.__code__.co_argcount - 1]
         return operation if config.DISABLE_JIT else cast(Operation, intrinsic(by_rows))
 
