@@ -1,7 +1,7 @@
-"""LARL with the confidence radius of Lemma 3, which takes the world's true parameters.
+"""LARL with the confidence radius of Lemma 3 (Trella et al. 2025), which needs the world's true parameters.
 
-β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), sums over the n_a rows of arm a, and
-τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹. The biases b_j come from a steady-state filter run beside the regression.
+β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), with sums over the n_a rows of arm a and
+τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹. The biases b_j come from a steady-state filter that runs in parallel.
 """
 
 import math
@@ -46,7 +46,7 @@ class TheoryState(NamedTuple):
 
 @inner
 def radius(state: TheoryState, arm: int) -> float:
-    """β_{a,t}(δ) of Lemma 3."""
+    """Return β_{a,t}(δ) of Lemma 3."""
     d, penalty = dimension(state.lags.indices.size - 1, state.beta.size), state.ridge.penalty
     noise = state.noise[arm] * math.sqrt(
         d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
@@ -83,7 +83,7 @@ def update(state: TheoryState, arm: int, reward: float) -> None:
 
 @inline
 def update_predictions(state: TheoryState, measurement: float) -> None:
-    """One step of the filter."""
+    """Advance the filter by one step."""
     for lag in range(state.lags.indices.size - 1, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])
     steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
@@ -92,7 +92,7 @@ def update_predictions(state: TheoryState, measurement: float) -> None:
 
 
 def update_missing(state: TheoryState, arm: int) -> None:
-    """As LARL; what was to be measured is taken to be what was predicted."""
+    """Push an empty lag; advance the filter with the predicted value in place of the measurement."""
     push_missing(state.lags, state.lags.indices.size - 1, state.beta.size)
     update_predictions(state, state.predictions[0, 0])
 
@@ -116,7 +116,7 @@ def init(
     horizon: int | None,
     world: "World | None",
 ) -> TheoryState:
-    """LARL's State with what the radius needs; refused without the world and a horizon."""
+    """Return the State of LARL with ``radius="theory"``; raise InvalidValue without a LatentAR and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 
     if horizon is None or not isinstance(world, LatentAR):
@@ -127,21 +127,21 @@ def init(
     predictions = np.full((s + 1, world.k), world.stationary_mean)
     size = np.linalg.norm(reward_parameters(world, s), axis=1)
     return TheoryState(
-        ridge,
-        lags,
-        time,
-        np.zeros(arms),
-        np.zeros(arms),
-        predictions,
-        np.zeros(world.k),
-        steady.closed,
-        steady.push,
-        steady.drift,
-        bias_row(world, s),
-        np.array(world.beta),
-        np.array(world.mu),
-        noise_scale(world),
-        size,
-        context_bound(world, s, delta / 2.0, horizon),
-        delta,
+        ridge=ridge,
+        lags=lags,
+        time=time,
+        rows=np.zeros(arms),
+        squared_bias=np.zeros(arms),
+        predictions=predictions,
+        next=np.zeros(world.k),
+        closed=steady.closed,
+        push=steady.push,
+        drift=steady.drift,
+        bias_row=bias_row(world, s),
+        beta=np.array(world.beta),
+        mu=np.array(world.mu),
+        noise=noise_scale(world),
+        size=size,
+        bound=context_bound(world, s, delta / 2.0, horizon),
+        delta=delta,
     )

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 @inline
 def posterior(count: float, total: float, sigma: float, prior_sd: float) -> tuple[float, float]:
-    """Return posterior mean and sd for the prior N(0, prior_sd²) and `count` rewards with noise sd sigma and sum `total`."""
+    """Return posterior mean and sd: prior N(0, prior_sd²), `count` rewards with noise sd `sigma` and sum `total`."""
     precision = 1.0 / prior_sd**2 + count / sigma**2
     return total / sigma**2 / precision, math.sqrt(1.0 / precision)
 

@@ -1,4 +1,4 @@
-"""Change-point Thompson sampling with Gaussian rewards; all arms change together (Mellor & Shapiro 2013, Global-CTS)."""
+"""Change-point Thompson sampling: all arms change together, Gaussian rewards (Mellor & Shapiro 2013, Global-CTS)."""
 
 import math
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
 
 @inline
 def apply_hazard(state: ChangePointState, mass: float) -> None:
-    """Add the hypothesis of a change now, with probability `hazard`; the other weights, with sum `mass`, share the rest."""
+    """Add the hypothesis of a change now with weight `hazard`; scale the others, which have the sum `mass`."""
     weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
     slot = used
     if used == weight.size:  # replace the least likely hypothesis

@@ -1,4 +1,4 @@
-"""Discounted UCB: what was learnt fades by one factor a step (Kocsis & Szepesvári 2006; Garivier & Moulines 2011)."""
+"""Discounted UCB: counts and sums decay by a factor per step (Kocsis & Szepesvári 2006; Garivier & Moulines 2011)."""
 
 import math
 from dataclasses import dataclass
@@ -58,9 +58,29 @@ def predict(state: DiscountedUCBState, arm: int) -> tuple[float, float]:
 @register(DiscountedUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
-    """Discounted mean + 2B√(ξ log n/N), n the discounted number of all plays, B = `scale` of the rewards, ξ = `xi`.
+    """UCB with discounted counts and sums (Kocsis & Szepesvári 2006; Garivier & Moulines 2011).
 
-    `standardise` centres and scales the rewards as they come: `scale` is then in units of their running scale.
+    It plays the arm with the largest discounted mean + 2B√(ξ log n / N), for the discounted number N of plays of the
+    arm and n of all plays.
+
+    Parameters
+    ----------
+    discount : float, 0 < discount <= 1
+        Factor by which the weight of a past reward decays per step.
+    scale : float, > 0, default 1.0
+        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+    xi : float, >= 0, default 0.6
+        Exploration constant ξ.
+    standardise : bool, default False
+        Subtract the running median of the rewards and divide by their running scale.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.DiscountedUCB(discount=0.95)
+    >>> result = larl.compare({"D-UCB": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    136.0
     """
 
     discount: float = required(number(above=0.0, high=1.0))

@@ -1,4 +1,4 @@
-"""LARL as the paper's experiments run it: explore, choose s by BIC, commit (Trella et al. 2025, §5)."""
+"""LARL as in the experiments of Trella et al. (2025, §5): explore, choose s by BIC, then play LARL(s)."""
 
 import math
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from larl.policies._linalg.packed_ridge import (
     predict_arm,
 )
 from larl.policies._linalg.simd4 import Floats
-from larl.policies.larl import best_arm
+from larl.policies.larl import best_ucb_arm
 
 
 class LARLBICState(NamedTuple):
-    ridge: PackedRidge  # with room for s_max
+    ridge: PackedRidge  # large enough for s_max
     lags: SparseContext
-    past_arms: NDArray[np.int64]  # (explore,)
+    past_arms: NDArray[np.int64]  # (explore,) −1 where the reward is missing
     past_rewards: Floats
     time: NDArray[np.int64]  # (1,)
-    chosen: NDArray[np.int64]  # (1,) s, 0 until it is chosen
+    chosen: NDArray[np.int64]  # (1,) the chosen s, 0 during exploration
     arms: int
     s_max: int
     alpha: float
@@ -39,7 +39,7 @@ class LARLBICState(NamedTuple):
 
 @inline
 def _push(state: LARLBICState, s: int, arm: int, reward: float) -> None:
-    """A step into the lags; arm −1 where its reward is missing."""
+    """Push a step to the lags; arm −1 if its reward is missing."""
     if arm >= 0:
         push(state.lags, s, state.arms, arm, reward)
     else:
@@ -48,7 +48,7 @@ def _push(state: LARLBICState, s: int, arm: int, reward: float) -> None:
 
 @inner
 def _fit(state: LARLBICState, s: int) -> None:
-    """Fit LARL(s) from nothing on what exploration saw; leaves its lags as after the last step."""
+    """Fit LARL(s) on the exploration phase; the lags are then those after its last step."""
     size = pair_count(s, state.arms)
     clear_rows(state.ridge, size)
     for t in range(state.past_arms.size):
@@ -60,7 +60,7 @@ def _fit(state: LARLBICState, s: int) -> None:
 
 @inner
 def bic(state: LARLBICState, s: int) -> float:
-    """n log(RSS/n) + (2s|A|+1) log n over the n rows, with the residuals of the per-arm ridge fit."""
+    """Return n log(RSS/n) + (2s|A|+1) log n over the n rows, with the residuals of the ridge fit of each arm."""
     _fit(state, s)
     residual, rows = 0.0, 0
     for t in range(state.past_arms.size):
@@ -77,7 +77,7 @@ def bic(state: LARLBICState, s: int) -> float:
 
 @inner
 def _commit(state: LARLBICState) -> None:
-    """Choose the s with the smallest BIC (the smallest such s) and fit it."""
+    """Choose the s with the smallest BIC (ties: the smallest s) and fit it."""
     best = math.inf
     state.chosen[0] = 1
     for s in range(1, state.s_max + 1):
@@ -90,7 +90,7 @@ def _commit(state: LARLBICState) -> None:
 def act(state: LARLBICState, bits: Bits) -> int:
     if state.time[0] < state.past_arms.size:
         return state.time[0] % state.arms if state.alternate else pick(bits, state.arms)
-    return best_arm(state.ridge, state.lags, state.chosen[0] + 1, state.arms, state.alpha)
+    return best_ucb_arm(state.ridge, state.lags, state.chosen[0] + 1, state.arms, state.alpha)
 
 
 def update(state: LARLBICState, arm: int, reward: float) -> None:
@@ -99,7 +99,7 @@ def update(state: LARLBICState, arm: int, reward: float) -> None:
 
 @inline
 def advance(state: LARLBICState, arm: int, reward: float) -> None:
-    """One step; arm −1 where its reward is missing."""
+    """Update with one step; arm −1 if its reward is missing."""
     t, explore = state.time[0], state.past_arms.size
     if t < explore:
         state.past_arms[t], state.past_rewards[t] = arm, reward
@@ -114,14 +114,14 @@ def advance(state: LARLBICState, arm: int, reward: float) -> None:
 
 
 def update_missing(state: LARLBICState, arm: int) -> None:
-    """As LARL; while it explores, the step is no row of the fits that s is chosen by."""
+    """Update as LARL does; during exploration, the step is not a row of the fits."""
     advance(state, -1, 0.0)
 
 
 def predict(state: LARLBICState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.past_arms.size:
-        turn = state.alternate and arm == state.time[0] % state.arms
-        return math.nan, math.inf if turn else math.nan
+        is_next = state.alternate and arm == state.time[0] % state.arms
+        return math.nan, math.inf if is_next else math.nan
     mean, width = predict_arm(state.ridge, arm, state.lags, state.chosen[0] + 1)
     return mean, state.alpha * width
 
@@ -129,10 +129,35 @@ def predict(state: LARLBICState, arm: int) -> tuple[float, float]:
 @register(LARLBICState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class LARLBIC(Policy):
-    """Explore for `explore` steps (the paper: ⌊T/5⌋), choose s in 1 … s_max by BIC, then play LARL(s).
+    """Explore, choose s in 1 … `s_max` by BIC, then play LARL(s) (Trella et al. 2025, §5).
 
-    Exploration is at random or alternates between the arms. The criterion is that of the authors' code, which the paper
-    does not print: it counts the parameters of one arm.
+    The paper does not print the criterion; this is that of the authors' code, which counts the parameters of one arm.
+
+    Parameters
+    ----------
+    explore : int, >= s_max + 2
+        Number of exploration steps; ⌊T/5⌋ for T steps in the paper.
+    s_max : int, >= 1, default 15
+        Largest s that is considered.
+    explore_with : {"random", "alternate"}, default "random"
+        How arms are chosen during exploration: at random or in a cycle.
+    alpha : float, >= 0, default 1.0
+        Width of the confidence interval, in standard errors of the prediction.
+    ridge : float, > 0, default 1.0
+        Penalty of each arm's regression, in squared units of the reward.
+
+    Raises
+    ------
+    larl.InvalidValue
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.LARLBIC(explore=40)
+    >>> result = larl.compare({"BIC": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    198.0
     """
 
     explore: int = required(integer(3))
@@ -144,23 +169,19 @@ class LARLBIC(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.explore < self.s_max + 2:
-            accepted = f"a whole number ≥ s_max + 2 = {self.s_max + 2}, so that every s has two rows to be fitted on"
+            accepted = f"a whole number ≥ s_max + 2 = {self.s_max + 2}, so that every s can be fitted on two rows"
             raise InvalidValue("LARLBIC", "explore", self.explore, accepted)
 
     def init(self, arms: int, **_: Any) -> LARLBICState:
-        ridge = packed_ridge_init(arms, pair_count(self.s_max, arms), self.ridge)
-        past_arms, past_rewards = np.zeros(self.explore, dtype=np.int64), np.zeros(self.explore)
-        time, chosen = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        alternate = self.explore_with == "alternate"
         return LARLBICState(
-            ridge,
-            lags_init(self.s_max, arms),
-            past_arms,
-            past_rewards,
-            time,
-            chosen,
-            arms,
-            self.s_max,
-            self.alpha,
-            alternate,
+            ridge=packed_ridge_init(arms, pair_count(self.s_max, arms), self.ridge),
+            lags=lags_init(self.s_max, arms),
+            past_arms=np.zeros(self.explore, dtype=np.int64),
+            past_rewards=np.zeros(self.explore),
+            time=np.zeros(1, dtype=np.int64),
+            chosen=np.zeros(1, dtype=np.int64),
+            arms=arms,
+            s_max=self.s_max,
+            alpha=self.alpha,
+            alternate=self.explore_with == "alternate",
         )

@@ -1,4 +1,4 @@
-"""Predictive sampling: do not explore for what drift will soon spoil (Liu, Van Roy & Xu 2023), parameters known."""
+"""Predictive sampling with known parameters: no exploration for short-lived information (Liu, Van Roy & Xu 2023)."""
 
 import math
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 class PredictiveState(NamedTuple):
     belief: Belief
-    future: Floats  # (k, k) rows whose noisy observation, with variance 1, says what all rewards after t ≥ k − 1 say
-    signal: float  # information about z_t in one reward of every arm
+    future: Floats  # (k, k) rows; observing them with noise variance 1 equals observing all rewards after t ≥ k − 1
+    signal: float  # information on z_t in one reward of every arm
 
 
 @inner
 def sampling_variance(state: PredictiveState) -> float:
-    """How much of the variance of z_t all future rewards would remove."""
+    """Return the part of the variance of z_t that all future rewards would remove."""
     belief, at = state.belief, place(state.belief)
     mean, cov = belief.mean, belief.cov
     for i in range(belief.mean.size):
         mean, cov = condition(mean, cov, state.future[i], 1.0, 0.0)
-    for i in range(at):  # z_{t+1} … z_{k−1} are part of the state and their rewards still to come
+    for i in range(at):  # z_{t+1} … z_{k−1} are part of the state; their rewards are in the future
         c = np.zeros(belief.mean.size)
         c[i] = 1.0
         mean, cov = condition(mean, cov, c, 1.0 / state.signal, 0.0)
@@ -74,9 +74,9 @@ def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -
 
 
 def future_information(world: LatentAR, signal: float) -> Floats:
-    """Rows h_i with Σ h_i h_iᵀ = Ω, the information on z⃗_t in all rewards after t.
+    """Return rows h_i with Σ h_i h_iᵀ = Ω, the information on z⃗_t in all rewards after t.
 
-    Ω = Γᵀ(J⁻¹ + W)⁻¹Γ with J = Ω + signal·e₁e₁ᵀ, iterated to its fixed point.
+    Ω = Γᵀ(J⁻¹ + W)⁻¹Γ with J = Ω + signal·e₁e₁ᵀ, by fixed-point iteration.
     """
     gamma, noise, unit = world.system.gamma, world.system.noise, np.eye(world.k)[:, :1]
     information = np.zeros((world.k, world.k))
@@ -101,10 +101,19 @@ def future_information(world: LatentAR, signal: float) -> Floats:
 )
 @dataclass(frozen=True)
 class PredictiveSampling(Policy):
-    """Predictive sampling with the world's true parameters.
+    """Predictive sampling with the world's true parameters (Liu, Van Roy & Xu 2023).
 
-    Thompson sampling explores for knowledge that drift will soon spoil. Predictive sampling draws z_t not from its
-    posterior but from what of it the future rewards (of all arms, after t) would set_true_means: N(m, P − P|future).
+    Thompson sampling explores for information that drift soon makes useless. Predictive sampling draws z_t not from its
+    posterior N(m, P), but from N(m, P − P given the future): the part that future rewards of all arms would reveal. It
+    needs a `larl.LatentAR` with reward noise.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.PredictiveSampling()
+    >>> result = larl.compare({"PS": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    86.0
     """
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> PredictiveState:

@@ -1,4 +1,4 @@
-"""An arm at random: the yardstick that everyone must beat."""
+"""Uniformly random arms: a baseline that every policy should beat."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,7 +27,16 @@ def action_probabilities(state: RandomState, available: Mask, out: Floats) -> No
 @register(RandomState, act, update, action_probabilities=action_probabilities)
 @dataclass(frozen=True)
 class Random(Policy):
-    """Every arm with the same probability, whatever happened before."""
+    """Play every arm with the same probability at every step.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.Random()
+    >>> result = larl.compare({"random": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    401.0
+    """
 
     def init(self, arms: int, **_: Any) -> RandomState:
         return RandomState(arms)

@@ -1,4 +1,4 @@
-"""LinUCB on LARL's context over a sliding window: the past steps' θ may drift too (Cheung, Simchi-Levi & Zhu 2019)."""
+"""Sliding-window LinUCB (Cheung, Simchi-Levi & Zhu 2019) on LARL's context, for coefficients that drift."""
 
 import math
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ from larl.policies._linalg.packed_ridge import (
     squared_norm,
 )
 from larl.policies._linalg.simd4 import Floats
-from larl.policies.larl import best_arm
+from larl.policies.larl import best_ucb_arm
 
-SAFE = 1e-3  # a removal multiplies rounding errors by 1/(1 − leverage): by no more than a thousand
-SHORT = 1e6  # ‖Φ‖²/λ beyond which rounding errors are not worth multiplying: the window is fitted anew
+MIN_PIVOT = 1e-3  # of 1 − leverage: removing a row multiplies rounding errors by 1/(1 − leverage)
+MAX_REMOVABLE_NORM = 1e6  # ‖Φ‖²/λ; a longer row is not removed: the window is fitted again
 
 
 class SlidingWindowLinUCBState(NamedTuple):
     ridge: PackedRidge
     lags: SparseContext
-    places: NDArray[np.int64]  # (window, s+1) the contexts of the rows in the window, a ring
-    values: Floats  # (window, 4(s+1))
-    row_arm: NDArray[np.int64]  # (window,)
+    context_indices: NDArray[np.int64]  # (window, s+1) contexts of the rows in the window, ring buffer
+    context_values: Floats  # (window, 4(s+1))
+    row_arm: NDArray[np.int64]  # (window,) −1 where the reward is missing
     row_reward: Floats  # (window,)
     time: NDArray[np.int64]  # (1,)
     arms: int
@@ -44,34 +44,36 @@ class SlidingWindowLinUCBState(NamedTuple):
 
 @inner
 def _refit(state: SlidingWindowLinUCBState) -> None:
-    """Fit the rows of the ring from nothing."""
+    """Fit all rows of the window again."""
     size = pair_count(state.lags.indices.size - 1, state.arms)
     clear_rows(state.ridge, size)
-    for place in range(state.row_arm.size):
-        lags, arm = SparseContext(state.places[place], state.values[place]), state.row_arm[place]
+    for slot in range(state.row_arm.size):
+        lags, arm = SparseContext(state.context_indices[slot], state.context_values[slot]), state.row_arm[slot]
         if arm >= 0:
-            add_row(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[place])
+            add_row(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[slot])
 
 
 @inline
-def _forget(state: SlidingWindowLinUCBState, place: int) -> bool:
-    """Remove the row at one place of the ring, unless it was so nearly alone in its direction that digits would go."""
-    lags, arm = SparseContext(state.places[place], state.values[place]), state.row_arm[place]
+def _remove_row(state: SlidingWindowLinUCBState, slot: int) -> bool:
+    """Remove one row of the window; return False, without removing it, if that would lose too many digits."""
+    lags, arm = SparseContext(state.context_indices[slot], state.context_values[slot]), state.row_arm[slot]
     if arm < 0:
         return True
     size = pair_count(lags.indices.size - 1, state.arms)
-    leverage, error = solve(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[place])
-    safe = 1.0 - leverage > SAFE and squared_norm(lags, lags.indices.size) < SHORT * state.ridge.penalty
-    if safe:
+    leverage, error = solve(state.ridge, arm, lags, lags.indices.size, size, state.row_reward[slot])
+    can_remove = (
+        1.0 - leverage > MIN_PIVOT and squared_norm(lags, lags.indices.size) < MAX_REMOVABLE_NORM * state.ridge.penalty
+    )
+    if can_remove:
         rank_one_update(state.ridge, arm, size, -1.0, 1.0 - leverage, error)
-    return safe
+    return can_remove
 
 
 def act(state: SlidingWindowLinUCBState, bits: Bits) -> int:
     s = state.lags.indices.size - 1
     if state.time[0] < s:
         return pick(bits, state.arms)
-    return best_arm(state.ridge, state.lags, s + 1, state.arms, state.alpha)
+    return best_ucb_arm(state.ridge, state.lags, s + 1, state.arms, state.alpha)
 
 
 def update(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
@@ -80,17 +82,17 @@ def update(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
 
 @inline
 def advance(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
-    """One step; arm −1 where its reward is missing."""
+    """Update with one step; arm −1 if its reward is missing."""
     s, window = state.lags.indices.size - 1, state.row_arm.size
     row = state.time[0] - s
     if row >= 0:
-        place = row % window
-        # Once a round, fit afresh in any case: removals would let rounding errors pile up.
-        kept = row < window or (place > 0 and _forget(state, place))
-        assign(state.places[place], state.lags.indices)
-        assign(state.values[place], state.lags.value)
-        state.row_arm[place], state.row_reward[place] = arm, reward
-        if not kept:
+        slot = row % window
+        # Once per window, fit again in any case, so that rounding errors of removals do not accumulate.
+        is_current = row < window or (slot > 0 and _remove_row(state, slot))
+        assign(state.context_indices[slot], state.lags.indices)
+        assign(state.context_values[slot], state.lags.value)
+        state.row_arm[slot], state.row_reward[slot] = arm, reward
+        if not is_current:
             _refit(state)
         elif arm >= 0:
             add_row(state.ridge, arm, state.lags, s + 1, pair_count(s, state.arms), reward)
@@ -102,7 +104,7 @@ def advance(state: SlidingWindowLinUCBState, arm: int, reward: float) -> None:
 
 
 def update_missing(state: SlidingWindowLinUCBState, arm: int) -> None:
-    """As LARL; the window moves on by a row that is not there."""
+    """Update as LARL does; the window gets an empty row."""
     advance(state, -1, 0.0)
 
 
@@ -117,7 +119,27 @@ def predict(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
 @register(SlidingWindowLinUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowLinUCB(Policy):
-    """LARL(s) fitted on the last `window` rows only."""
+    """LARL fitted on the last `window` steps only (Cheung, Simchi-Levi & Zhu 2019).
+
+    Parameters
+    ----------
+    s : int, >= 0
+        Number of past steps in the context.
+    window : int, >= 1
+        Number of steps on which each arm's regression is fitted.
+    alpha : float, >= 0, default 1.0
+        Width of the confidence interval, in standard errors of the prediction.
+    ridge : float, > 0, default 1.0
+        Penalty of each arm's regression, in squared units of the reward.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.SlidingWindowLinUCB(s=1, window=100)
+    >>> result = larl.compare({"SW-LinUCB": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    95.0
+    """
 
     s: int = required(integer(0))
     window: int = required(integer(1))
@@ -125,9 +147,15 @@ class SlidingWindowLinUCB(Policy):
     ridge: float = checked(number(above=0.0), 1.0)
 
     def init(self, arms: int, **_: Any) -> SlidingWindowLinUCBState:
-        ridge, lags = packed_ridge_init(arms, pair_count(self.s, arms), self.ridge), lags_init(self.s, arms)
-        places = np.zeros((self.window, lags.indices.size), dtype=np.int64)
-        values = np.zeros((self.window, lags.value.size))
-        row_arm, row_reward = np.zeros(self.window, dtype=np.int64), np.zeros(self.window)
-        time = np.zeros(1, dtype=np.int64)
-        return SlidingWindowLinUCBState(ridge, lags, places, values, row_arm, row_reward, time, arms, self.alpha)
+        lags = lags_init(self.s, arms)
+        return SlidingWindowLinUCBState(
+            ridge=packed_ridge_init(arms, pair_count(self.s, arms), self.ridge),
+            lags=lags,
+            context_indices=np.zeros((self.window, lags.indices.size), dtype=np.int64),
+            context_values=np.zeros((self.window, lags.value.size)),
+            row_arm=np.zeros(self.window, dtype=np.int64),
+            row_reward=np.zeros(self.window),
+            time=np.zeros(1, dtype=np.int64),
+            arms=arms,
+            alpha=self.alpha,
+        )

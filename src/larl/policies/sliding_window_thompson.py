@@ -1,4 +1,4 @@
-"""Thompson sampling on a sliding window (Trovò et al. 2020), Gaussian rewards."""
+"""Sliding-window Thompson sampling with Gaussian rewards (Trovò et al. 2020)."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -50,7 +50,25 @@ def action_probabilities(state: WindowThompsonState, available: Mask, out: Float
 )
 @dataclass(frozen=True)
 class SlidingWindowThompson(Policy):
-    """Thompson sampling on the plays of the last `window` steps."""
+    """Thompson sampling on the last `window` steps (Trovò et al. 2020).
+
+    Parameters
+    ----------
+    window : int, >= 1
+        Number of steps in the window.
+    sigma : float, > 0, default 1.0
+        Standard deviation of the rewards around their mean, in units of the reward.
+    prior_sd : float, > 0, default 1.0
+        Prior standard deviation of the means, which have prior mean 0, in units of the reward.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.SlidingWindowThompson(window=50)
+    >>> result = larl.compare({"SW-TS": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    230.0
+    """
 
     window: int = required(integer(1))
     sigma: float = checked(number(above=0.0), 1.0)

@@ -1,4 +1,4 @@
-"""Sliding-window UCB: forget everything older than the window (Garivier & Moulines 2011)."""
+"""Sliding-window UCB: UCB on the last steps only (Garivier & Moulines 2011)."""
 
 import math
 from dataclasses import dataclass
@@ -49,10 +49,29 @@ def predict(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
 @register(SlidingWindowUCBState, act, update, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowUCB(Policy):
-    """Mean over the last `window` steps + B√(ξ log(min(t, window))/N), B = `scale` of the rewards, ξ = `xi`.
+    """UCB on the last `window` steps (Garivier & Moulines 2011).
 
-    An arm not played within the window is played at once. `standardise` centres and scales the rewards as they come:
-    `scale` is then in units of their running scale.
+    It plays the arm with the largest mean + B√(ξ log(min(t, window)) / N), for the number N of its plays in the window.
+    An arm without a play in the window is played immediately.
+
+    Parameters
+    ----------
+    window : int, >= 1
+        Number of steps in the window.
+    scale : float, > 0, default 1.0
+        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+    xi : float, >= 0, default 0.6
+        Exploration constant ξ.
+    standardise : bool, default False
+        Subtract the running median of the rewards and divide by their running scale.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.SlidingWindowUCB(window=50)
+    >>> result = larl.compare({"SW-UCB": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    234.0
     """
 
     window: int = required(integer(1))

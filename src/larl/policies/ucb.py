@@ -1,4 +1,4 @@
-"""UCB for arms whose means stand still, in its ridge form: the paper's "Stationary" baseline, and LARL with s = 0."""
+"""UCB in ridge form for stationary arms: the "Stationary" baseline of Trella et al. (2025), and LARL with s = 0."""
 
 import math
 from dataclasses import dataclass
@@ -40,10 +40,27 @@ def predict(state: UCBState, arm: int) -> tuple[float, float]:
 @register(UCBState, act, update, ("weight", "total"), predict=predict)
 @dataclass(frozen=True)
 class UCB(Policy):
-    """Largest Σr/(n+λ) + α/√(n+λ) wins, λ = `ridge`.
+    """Play the arm with the largest Σr/(n + λ) + α/√(n + λ), for n rewards with the sum Σr.
 
-    `alpha` is in units of the reward, and the penalty draws means towards 0. `standardise` centres and scales the
-    rewards as they come, so that neither their offset nor their unit matters.
+    This is the "Stationary" baseline of Trella et al. (2025), and LARL with ``s=0``.
+
+    Parameters
+    ----------
+    alpha : float, >= 0, default 1.0
+        Width α of the confidence interval, in units of the reward.
+    ridge : float, > 0, default 1.0
+        Penalty λ, in numbers of rewards; it shrinks the means towards 0.
+    standardise : bool, default False
+        Subtract the running median of the rewards and divide by their running scale, so that decisions do not depend on
+        the offset and unit of the rewards.
+
+    Examples
+    --------
+    >>> import larl
+    >>> policy = larl.policies.UCB()
+    >>> result = larl.compare({"UCB": policy}, larl.worlds.paper(1), horizon=200, trials=100)
+    >>> result.summary()["mean"].round(0).item()
+    284.0
     """
 
     alpha: float = checked(number(0.0), 1.0)
