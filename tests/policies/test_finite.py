@@ -11,8 +11,7 @@ import pytest
 import larl
 from larl._core.compile import compiled_for, copy_fields
 from larl.live.kernels import choose
-from larl.policies import Policy
-from larl.policies._contract import register
+from larl.policies import Policy, register
 from tests.conftest import THREE_ARMS
 from tests.policies.test_live_functions import leaves
 from tests.stepping import decide, learn

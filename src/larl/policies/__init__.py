@@ -8,7 +8,8 @@ from larl._core.random import normal as normal
 from larl._core.random import pick as pick
 from larl._core.random import uniform as uniform
 from larl.policies import _partial_pooling as _partial_pooling
-from larl.policies._contract import REGISTRY, Policy, bind, from_dict, from_json, register
+from larl.policies._contract import Policy
+from larl.policies._registry import REGISTRY, bind, from_dict, from_json, register
 from larl.policies.adaptive_larl.policy import AdaptiveLARL
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB

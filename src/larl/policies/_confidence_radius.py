@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from larl._core.compile import assign, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue
-from larl.policies._contract import bind
 from larl.policies._lags import dimension, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
 from larl.policies._linalg.simd4 import Floats
+from larl.policies._registry import bind
 from larl.statespace.kalman import steady_state, steady_step
 from larl.worlds.latent_ar import LatentAR
 

@@ -3,8 +3,9 @@
 `act(state, bits)` returns an arm and does not change the State. `update(state, arm, reward)` changes only the State.
 Simulations need no more. Agents also use the probabilities of the choice (`action_probabilities`), a prediction for
 each arm (`predict`), and an update for a step without a reward (`update_missing`). All are plain functions in the
-module of their State; `register` enters them in one table per function, by the type of the State. The functions below
-are stubs: a call such as `act(state, bits)` looks the type of `state` up in the table, at compile time in a kernel.
+module of their State; `register` (_registry.py) enters them in one table per function, by the type of the State. The
+functions below are stubs: a call such as `act(state, bits)` looks the type of `state` up in the table, in a kernel at
+compile time.
 
 To find the implementation of a policy's `act`: go to the definition of its State, for example `LARLState` in larl.py.
 The same module has the function `act`, and the arguments of `register` or `bind` there name it.
@@ -12,13 +13,12 @@ The same module has the function `act`, and the arguments of `register` or `bind
 
 import json
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
-from larl._core.compile import POLICY_NAMES, fields_nan, generic, implement
+from larl._core.compile import fields_nan, generic
 from larl._core.random import Bits
-from larl._core.validation import InvalidValue, check_fields, known_fields, mapping, required
+from larl._core.validation import check_fields, required
 from larl.policies._probabilities import Floats, Mask, one_hot, uniform_probabilities
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class Policy:
         return json.dumps(self.to_dict())
 
 
-REGISTRY: dict[str, type[Policy]] = {}
 SHARED: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort can share (_pooling.py)
-P = TypeVar("P", bound=Policy)
 
 
 # Stub: the implementation is the function `act` in the module that defines the type of `state`.
@@ -158,191 +156,6 @@ def set_true_means(state: Any, means: Any) -> None:
     """Set the true mean rewards of this step; only `DynamicOracle` uses them."""
 
 
-def register(
-    state: type,
-    act_: Callable[[Any, Bits], int],
-    update_: Callable[[Any, int, float], None],
-    shared: tuple[str, ...] = (),
-    **others: Callable[..., Any],
-) -> Callable[[type[P]], type[P]]:
-    """Return a class decorator that registers a policy by its class name and binds its State to its functions.
-
-    Parameters
-    ----------
-    state : type
-        NamedTuple class of the policy's State.
-    act_ : callable
-        ``act(state, bits) -> int``, the arm.
-    update_ : callable
-        ``update(state, arm, reward) -> None``, which changes arrays of the State in place.
-    shared : tuple of str, default ()
-        Fields of the State that the units of a cohort can share.
-    **others : callable
-        Any of ``update_missing``, ``predict``, ``action_probabilities``, ``set_context`` and ``has_nan`` for which the
-        default is not right.
-
-    Returns
-    -------
-    callable
-        The decorator, which returns the class.
-
-    Raises
-    ------
-    TypeError
-        If another module has registered a policy of the same name.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from typing import NamedTuple
-    >>> import larl
-    >>> from larl.policies import Policy, register
-    >>> class FirstState(NamedTuple):
-    ...     arms: int
-    >>> def act(state, bits):
-    ...     return 0
-    >>> def update(state, arm, reward):
-    ...     pass
-    >>> @register(FirstState, act, update)
-    ... @dataclass(frozen=True)
-    ... class First(Policy):
-    ...     def init(self, arms, **_):
-    ...         return FirstState(arms)
-    >>> First().init(2)
-    FirstState(arms=2)
-    >>> _ = larl.policies.REGISTRY.pop("First")
-    """
-
-    def add(spec: type[P]) -> type[P]:
-        if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
-            raise TypeError(
-                f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
-            )
-        bind(state, act_, update_, spec.__name__, shared, **others)
-        REGISTRY[spec.__name__] = spec
-        return spec
-
-    return add
-
-
 def has_law(state: Any) -> bool:
     """Return whether the policy of a State defines its action probabilities, directly or by `predict`."""
     return any(type(state) in function.__dict__["table"] for function in (action_probabilities, predict))
-
-
-OPTIONAL: dict[str, Callable[..., Any]] = {
-    "update_missing": update_missing,
-    "predict": predict,
-    "action_probabilities": action_probabilities,
-    "set_context": set_context,
-    "has_nan": has_nan,
-}
-
-
-def bind(
-    state: type,
-    act_: Callable[[Any, Bits], int],
-    update_: Callable[[Any, int, float], None],
-    name: str = "",
-    shared: tuple[str, ...] = (),
-    **others: Callable[..., Any],
-) -> None:
-    """Bind a State to its functions, for a policy that has several States; `register` binds the first.
-
-    Parameters
-    ----------
-    state : type
-        NamedTuple class of the State.
-    act_, update_, shared, **others
-        As for `register`.
-    name : str, default ""
-        Name of the policy, for messages; by default the State's name.
-
-    Raises
-    ------
-    TypeError
-        If the State is already bound to other functions.
-
-    Examples
-    --------
-    >>> from typing import NamedTuple
-    >>> from larl.policies import bind
-    >>> class FixedState(NamedTuple):
-    ...     arm: int
-    >>> def act(state, bits):
-    ...     return state.arm
-    >>> def update(state, arm, reward):
-    ...     pass
-    >>> bind(FixedState, act, update, "Fixed")
-    """
-    if shared:
-        SHARED[state] = shared
-    implement(act, state, act_)
-    implement(update, state, update_)
-    for other, function in others.items():
-        implement(OPTIONAL[other], state, function)
-    POLICY_NAMES.setdefault(state, name or state.__name__)
-
-
-def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
-    """Return the policy that `Policy.to_dict` described.
-
-    Parameters
-    ----------
-    values : mapping
-        ``"policy"``: the policy's name. Other keys: its parameters; missing ones take their defaults.
-    owner : str, default ""
-        What the mapping belongs to, for error messages.
-
-    Returns
-    -------
-    Policy
-
-    Raises
-    ------
-    larl.InvalidValue
-        If the name is unknown, or a parameter is missing, unknown or out of range.
-
-    Examples
-    --------
-    >>> import larl
-    >>> larl.policies.from_dict({"policy": "UCB", "alpha": 2.0})
-    UCB(alpha=2.0, ridge=1.0, standardise=False)
-    """
-    name = mapping(owner or "policy", "fields", values).get("policy")
-    if not isinstance(name, str) or name not in REGISTRY:
-        raise InvalidValue(owner or "policy", "policy", name, ", ".join(sorted(REGISTRY)))
-    given = {key: value for key, value in values.items() if key != "policy"}
-    return REGISTRY[name](**known_fields(REGISTRY[name], given, owner or name))
-
-
-def from_json(text: str) -> Policy:
-    """Return the policy that `Policy.to_json` described.
-
-    Parameters
-    ----------
-    text : str
-        A JSON object such as ``{"policy": "LARL", "s": 5}``.
-
-    Returns
-    -------
-    Policy
-
-    Raises
-    ------
-    larl.InvalidValue
-        If the text is not a JSON object, or for the reasons of `from_dict`.
-
-    Examples
-    --------
-    >>> import larl
-    >>> larl.policies.from_json('{"policy": "RoundRobin"}')
-    RoundRobin()
-    """
-    try:
-        values = json.loads(text)
-    except (TypeError, ValueError):
-        values = text
-    if not isinstance(values, dict):
-        raise InvalidValue("policy", "JSON", values, 'an object such as {"policy": "LARL", "s": 5}')
-    return from_dict(values)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
-from larl.policies._contract import bind
 from larl.policies._lags import lags_init, push
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
@@ -35,6 +34,7 @@ from larl.policies._linalg.ridge import row_variance
 from larl.policies._linalg.simd4 import aligned_zeros
 from larl.policies._pooling import PARTIAL
 from larl.policies._probabilities import Floats
+from larl.policies._registry import bind
 from larl.policies._standardise import StandardState
 from larl.policies.larl import LARLState, set_context, update_missing
 from larl.policies.ucb import UCBState

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline
 from larl._core.random import Bits
-from larl.policies._contract import act, action_probabilities, bind, predict, set_context, update, update_missing
+from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
 from larl.policies._probabilities import Floats, Mask
+from larl.policies._registry import bind
 
 LATEST = 101  # number of rewards that c and w are computed from
 MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation

@@ -24,6 +24,12 @@ def student_t_loss(squared_error: float, degrees: float, squared_scale: float) -
 
 
 @inline
+def unit_scale_loss(e: float, degrees: float) -> float:
+    """Return the loss of an error at scale 1."""
+    return student_t_loss(e * e, degrees, 1.0)
+
+
+@inline
 def irls_weight(e: float, degrees: float) -> float:
     """Return loss′(e)/e at scale 1: the weight of a row in iteratively reweighted least squares."""
     return (degrees + 1.0) / (degrees + e * e)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits
 from larl._core.validation import checked, integer, number, optional, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, argmax_probabilities, one_hot
+from larl.policies._registry import register
 
 
 class AR2State(NamedTuple):

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, pick
 from larl._core.validation import LARGEST, InvalidValue, checked, integer, number, one_of, optional, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._linalg.ridge import Ridge, dense_add_row, dense_predict, ridge_init
+from larl.policies._registry import register
 
 if TYPE_CHECKING:
     from larl.worlds.base import World

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, bits_to_uniform, random_bits
 from larl._core.validation import checked, integer, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
+from larl.policies._registry import register
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 

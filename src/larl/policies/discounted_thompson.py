@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from larl._core.validation import checked, number, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
+from larl.policies._registry import register
 from larl.policies.thompson_sampling import ThompsonState, act, action_probabilities, predict, update, update_missing
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from larl._core.compile import assign, implement
 from larl._core.random import Bits
-from larl.policies._contract import Policy, register, set_true_means
+from larl.policies._contract import Policy, set_true_means
 from larl.policies._oracle import Floats
+from larl.policies._registry import register
 
 
 class DynamicState(NamedTuple):

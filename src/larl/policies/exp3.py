@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, uniform
 from larl._core.validation import Vector, checked, interval, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask
+from larl.policies._registry import register
 
 
 class Exp3State(NamedTuple):

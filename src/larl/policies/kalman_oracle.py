@@ -8,8 +8,9 @@ import numpy as np
 from larl._core.compile import assign
 from larl._core.random import Bits
 from larl._core.validation import checked, one_of
-from larl.policies._contract import Policy, bind, register
+from larl.policies._contract import Policy
 from larl.policies._oracle import Floats, known_world
+from larl.policies._registry import bind, register
 from larl.statespace.kalman import (
     Belief,
     advance,

@@ -11,7 +11,7 @@ from larl._core.compile import inline
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of, required
 from larl.policies import _confidence_radius
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._lags import lags_init, pair_count, push, push_missing, write_context
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
@@ -22,6 +22,7 @@ from larl.policies._linalg.packed_ridge import (
     predict_two_arms,
 )
 from larl.policies._probabilities import Floats
+from larl.policies._registry import register
 from larl.policies._standardise import standard_init
 
 if TYPE_CHECKING:

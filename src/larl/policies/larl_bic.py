@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, checked, integer, number, one_of, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
@@ -21,6 +21,7 @@ from larl.policies._linalg.packed_ridge import (
     predict_arm,
 )
 from larl.policies._linalg.simd4 import Floats
+from larl.policies._registry import register
 from larl.policies.larl import best_ucb_arm
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from larl._core.compile import inner
 from larl._core.random import Bits, normal
 from larl._core.validation import InvalidValue
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._oracle import known_world
 from larl.policies._probabilities import Floats, Mask, argmax_line_probabilities, argmax_probabilities
+from larl.policies._registry import register
 from larl.statespace.kalman import Belief, advance, belief, best_arm, condition, expected, observe, place
 from larl.worlds.latent_ar import LatentAR
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from larl._core.random import Bits, pick
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, uniform_probabilities
+from larl.policies._registry import register
 
 
 class RandomState(NamedTuple):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from larl._core.validation import InvalidValue, Vector, checked, integer, interval, number, optional, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
+from larl.policies._registry import register
 from larl.policies.exp3 import Exp3State, act, action_probabilities, exp3_init, update, update_missing
 
 if TYPE_CHECKING:

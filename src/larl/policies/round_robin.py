@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.random import Bits
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
+from larl.policies._registry import register
 
 
 class RoundRobinState(NamedTuple):

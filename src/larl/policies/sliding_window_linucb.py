@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import assign, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._lags import lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
@@ -24,6 +24,7 @@ from larl.policies._linalg.packed_ridge import (
     squared_norm,
 )
 from larl.policies._linalg.simd4 import Floats
+from larl.policies._registry import register
 from larl.policies.larl import best_ucb_arm
 
 MIN_PIVOT = 1e-3  # of 1 − leverage: removing a row multiplies rounding errors by 1/(1 − leverage)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from larl._core.random import Bits
 from larl._core.validation import checked, integer, number, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
+from larl.policies._registry import register
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 from larl.policies._window import Window, slide, window_init
 

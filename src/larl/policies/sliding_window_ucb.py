@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from larl._core.random import Bits
 from larl._core.validation import boolean, checked, integer, number, required
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
+from larl.policies._registry import register
 from larl.policies._standardise import standard_init
 from larl.policies._window import Window, slide, window_init
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from larl._core.random import Bits
 from larl._core.validation import checked, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._discounting import discount_and_add
 from larl.policies._probabilities import Floats, Mask, one_hot
+from larl.policies._registry import register
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from larl._core.random import Bits
 from larl._core.validation import boolean, checked, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
+from larl.policies._registry import register
 from larl.policies._standardise import standard_init
 
 

@@ -24,9 +24,10 @@ import numpy as np
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
+from larl.policies._registry import register
 from larl.policies._student_t import log_constant
 from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, lag_penalty, mixture, update_members
 

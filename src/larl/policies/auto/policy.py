@@ -12,8 +12,9 @@ import numpy as np
 from larl._core.compile import any_nan, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, checked, integer, integers, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, uniform_probabilities
+from larl.policies._registry import register
 from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, ModelKind, cov_index
 from larl.policies.auto.smc import smc_update, smc_update_missing
 from larl.policies.auto.soa import LANES, Floats

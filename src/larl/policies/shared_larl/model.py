@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from larl._core.compile import assign, inline, inner
 from larl.policies._linalg.cholesky import cholesky, solve_lower, solve_upper
-from larl.policies._student_t import irls_weight, student_t_loss
+from larl.policies._student_t import irls_weight, unit_scale_loss
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,12 +70,6 @@ class Work(NamedTuple):
 def arm_offset(s: int, slot: int) -> int:
     """Return the index of m_a in the parameters; ℓ_a follows it. arm_offset(s, arms) is the number of parameters."""
     return s + 2 + 2 * slot
-
-
-@inline
-def loss(e: float, nu: float) -> float:
-    """Return the Student-t loss at scale 1."""
-    return student_t_loss(e * e, nu, 1.0)
 
 
 @inline
@@ -154,7 +148,7 @@ def add_row(
     curvature[s + 1, s + 1] += part * part
     curvature[s + 1, a] += part
     curvature[a, s + 1] += part
-    return loss(e, NU) + theta[a] + part * theta[s + 1]
+    return unit_scale_loss(e, NU) + theta[a] + part * theta[s + 1]
 
 
 @inline
@@ -179,7 +173,7 @@ def prior_loss(prior: Prior, theta: Floats, known: int, s: int) -> float:
         total += 0.5 * prior.precision[j] * theta[j] ** 2
     for a in range(known):
         p = arm_offset(s, a)
-        total += loss((theta[p] - theta[s]) * math.exp(-mean) / MEAN_SPREAD, MEAN_SPREAD_NU)
+        total += unit_scale_loss((theta[p] - theta[s]) * math.exp(-mean) / MEAN_SPREAD, MEAN_SPREAD_NU)
         total += 0.5 * SCALE_PRECISION * (theta[p + 1] - mean) ** 2
         total += 0.5 * SMALL_SCALE_PENALTY * math.exp(2.0 * (prior.log_scale[0] - theta[p + 1]))
     return total
@@ -225,7 +219,7 @@ def objective(window: RewardWindow, prior: Prior, modes: Modes, k: int, theta: F
     for i in range(window.size[1], window.size[0]):
         if window.slot[i] >= 0:
             level = theta[arm_offset(s, window.slot[i]) + 1] + start_share(i, s) * theta[s + 1]
-            total += loss(residual(window, theta, i, s), NU) + level
+            total += unit_scale_loss(residual(window, theta, i, s), NU) + level
     for p in range(d):
         half = modes.marginal_gradient[k, p]
         for q in range(d):

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
-from larl.policies._contract import Policy, register
+from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
+from larl.policies._registry import register
 from larl.policies.shared_larl.model import (
     Floats,
     Modes,
