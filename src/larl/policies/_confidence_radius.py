@@ -34,8 +34,8 @@ class TheoryState(NamedTuple):
     next: Floats  # (k,) scratch
     closed: Floats  # (k, k) Γ − ΓKC
     push: Floats  # (k,) ΓK
-    drift: Floats  # (k,)
-    bias_row: Floats  # (k,)
+    drift: Floats  # (k,) constant term of the filter
+    bias_row: Floats  # (k,) b_j(a, s)/β_a = bias_row · z̃_{j−s}
     beta: Floats  # (arms,)
     mu: Floats  # (arms,)
     noise: Floats  # (arms,) R_a

@@ -41,7 +41,7 @@ class Ensemble(NamedTuple):
     rows: Floats  # (s_max + 1,) number of rows of the members of each order
     log_constant: Floats  # (s_max + 1,) of the Student-t density of the next row, by order
     first_reward: Floats  # (1,) the first reward
-    unit: Floats  # (1,) variance in units of which the lag penalties are, 0 until two rewards differ
+    unit: Floats  # (1,) unit of the lag penalties: a variance of the rewards, 0 until two rewards differ
     penalties: Floats  # (choices, 2) penalty of the first lag, in units of `unit`, and of an intercept
     arms: int
     alpha: float

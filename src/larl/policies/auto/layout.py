@@ -18,7 +18,7 @@ class FieldOffsets(NamedTuple):
 
     arms: int
     order: int  # the largest p
-    theta: int  # coordinates (moves.py says which)
+    theta: int  # coordinates, defined in moves.py
     sign: int  # (arms) ±1, the sign of β
     phi: int  # (order) AR coefficients, or ρ cos ω and ρ sin ω
     beta: int  # (arms) loading on the state

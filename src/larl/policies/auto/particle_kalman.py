@@ -69,7 +69,7 @@ def init_belief(x: Floats, fields: FieldOffsets, kind: ModelKind, arm: int) -> N
         start, level = x[fields.start_variance, lane], x[fields.level_variance, lane]
         noise = x[fields.noise_variance + arm, lane]
         beta, kappa = 0.0, 0.0
-        if independent:  # c = −m_a − e
+        if independent:  # c − r = −m_a − e
             x[cov + cov_index(z, z), lane] = level + noise
         elif kind.p > 0:
             beta = x[fields.beta + arm, lane]
