@@ -1,4 +1,4 @@
-"""One step of a bare State, for tests: the compiled `act` with a word of one's own, and an agent's way to learn."""
+"""One step of a bare State, for tests: the compiled `act` with given random bits, and the update that agents use."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from larl._core.random import empty_bits, seed_bits
 from larl.live.kernels import go_through
 from larl.policies._contract import act
 
-NOTHING = np.zeros((1, 0))
+NO_CONTEXT = np.zeros((1, 0))
 
 
 @entry_point
-def _act(state: Any, word: np.uint64) -> int:
+def _act(state: Any, seed: np.uint64) -> int:
     bits = empty_bits()
-    seed_bits(bits, word)
+    seed_bits(bits, seed)
     return act(state, bits)
 
 
-def decide(state: Any, word: int) -> int:
-    """The arm that the State's policy chooses, given any word from 0 to 2⁶⁴ − 1."""
-    return int(_act(state, np.uint64(word)))
+def decide(state: Any, seed: int) -> int:
+    """Return the arm that the policy chooses, given any 64 random bits as an integer."""
+    return int(_act(state, np.uint64(seed)))
 
 
 def learn(state: Any, arm: int, reward: float) -> None:
-    """Teach the State what came of an arm; a reward of nan is missing."""
-    go_through(state, NOTHING, np.array([arm]), np.array([float(reward)]), 0, 1)
+    """Update the State with the reward of an arm; nan means that the reward is missing."""
+    go_through(state, NO_CONTEXT, np.array([arm]), np.array([float(reward)]), 0, 1)

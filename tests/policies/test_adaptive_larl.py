@@ -1,4 +1,4 @@
-"""AdaptiveLARL against brute-force Bayesian regression on the same rows, its freedom from units, and its regret."""
+"""AdaptiveLARL against direct Bayesian regressions on the same rows; invariance to units; regret."""
 
 import math
 from dataclasses import replace
@@ -41,13 +41,13 @@ def mixed(state, arm):
 
 
 def row_of(state, member, arm):
-    """The dense row that a member sees for `arm`: a loose one has a block for every arm, as the noise is common."""
-    s, arms, loose = state.order[member], state.arms, state.sign_pattern[member] == 0
-    size = 1 + s * arms if loose else arms + s
-    row = np.zeros((arms, size) if loose else (1, size))
-    block, first = (arm, 0) if loose else (0, arm)
+    """Return the dense row of a member for `arm`; an untied member has one block per arm, with common noise."""
+    s, arms, untied = state.order[member], state.arms, state.sign_pattern[member] == 0
+    size = 1 + s * arms if untied else arms + s
+    row = np.zeros((arms, size) if untied else (1, size))
+    block, first = (arm, 0) if untied else (0, arm)
     row[block, first] = 1.0
-    row[block, state.context_index[0 if loose else 1, :s]] = state.value[member, :s]
+    row[block, state.context_index[0 if untied else 1, :s]] = state.value[member, :s]
     return row.ravel()
 
 
@@ -60,15 +60,15 @@ def penalties(state, member):
     return np.append(np.full(arms, of_intercept), lags)
 
 
-class Shadow:
-    """One member by brute force: Bayesian linear regression on all its rows, solved anew every time."""
+class ReferenceMember:
+    """One member as a Bayesian linear regression that is solved directly on all its rows."""
 
     def __init__(self, state, member):
         self.state, self.member, self.x, self.y = state, member, [], []
-        self.shape, self.order = state.sign_pattern[member], state.order[member]
+        self.pattern, self.order = state.sign_pattern[member], state.order[member]
 
     def factors(self):
-        return self.state.sign[self.shape] * self.state.arm_scale
+        return self.state.sign[self.pattern] * self.state.arm_scale
 
     def target(self, arm, reward):
         return self.factors()[arm] * (reward - self.state.first_reward[0] - self.state.centre[self.member, 0])
@@ -78,11 +78,11 @@ class Shadow:
         self.y.append(self.target(arm, reward))
         self.centre = self.state.centre[self.member, 0]
 
-    def follow_the_centre(self):
-        """When c moves, so does the y of every past row; to be called after an update."""
+    def shift_targets(self):
+        """Shift the y of every past row after c has changed; call it after an update."""
         by = (self.state.centre[self.member, 0] - self.centre) * self.factors() if self.x else 0.0
         size = 1 + self.order * self.state.arms
-        intercepts = slice(0, None, size) if self.shape == 0 else slice(0, self.state.arms)
+        intercepts = slice(0, None, size) if self.pattern == 0 else slice(0, self.state.arms)
         self.y = [y - np.sum(x[intercepts] * by) for x, y in zip(self.x, self.y, strict=True)]
 
     def posterior(self):
@@ -95,72 +95,72 @@ class Shadow:
 
 
 def play(steps, seed=3, world=THREE_ARMS):
-    """Arms chosen at random, and their rewards."""
-    walk, rng = larl.Simulator(world, seed, 0), np.random.default_rng(seed)
+    """Yield random arms and their rewards."""
+    simulator, rng = larl.Simulator(world, seed, 0), np.random.default_rng(seed)
     for _ in range(steps):
         arm = int(rng.integers(world.arms))
-        yield arm, walk.reward(arm)
-        walk.advance()
+        yield arm, simulator.reward(arm)
+        simulator.advance()
 
 
 @pytest.mark.parametrize("s_max", [0, 3])
-def test_predictions_and_weights_are_those_of_brute_force(s_max):
+def test_predictions_and_weights_equal_direct_regressions(s_max):
     state, units = larl.AdaptiveLARL(s_max).init(3), set()
-    shadows, weight = [Shadow(state, member) for member in range(state.loss.size)], np.exp(state.log_weight)
+    references, weight = [ReferenceMember(state, member) for member in range(state.loss.size)], np.exp(state.log_weight)
     falling = replace(THREE_ARMS, start=larl.Normal(0.0, 10.0))
     for step, (arm, reward) in enumerate(play(70, world=falling)):
         t = int(state.reward_moments[3, 0])
         if step % 7 == 5:
-            learn(state, arm, math.nan)  # a lag that is not known: the shadows see it in the values
+            learn(state, arm, math.nan)  # a missing lag: the references see it in the values
             assert np.all(state.value[:, :1] == 0.0)
             continue
         if t == 0:
-            state.first_reward[0] = reward  # as the update will
+            state.first_reward[0] = reward  # as the update does
         units.add(state.unit[0])
         density = np.full(weight.size, np.nan)
-        for shadow in shadows:
-            if shadow.order > t:
+        for reference in references:
+            if reference.order > t:
                 continue
             if state.unit[0] > 0.0:
-                theta, precision, variance, degrees = shadow.posterior()
+                theta, precision, variance, degrees = reference.posterior()
                 for each in range(3):
-                    x = row_of(state, shadow.member, each)
+                    x = row_of(state, reference.member, each)
                     leverage = x @ np.linalg.solve(precision, x)
-                    assert beliefs(state, shadow.member, each) == pytest.approx((x @ theta, leverage, variance))
+                    assert beliefs(state, reference.member, each) == pytest.approx((x @ theta, leverage, variance))
                     if each == arm:
-                        y, scale = shadow.target(arm, reward), np.sqrt(variance * (1.0 + leverage))
-                        density[shadow.member] = stats.t.pdf(y, degrees, x @ theta, scale)
-            shadow.learn(arm, reward)
+                        y, scale = reference.target(arm, reward), np.sqrt(variance * (1.0 + leverage))
+                        density[reference.member] = stats.t.pdf(y, degrees, x @ theta, scale)
+            reference.learn(arm, reward)
         if state.unit[0] > 0.0:
             awake = ~np.isnan(density)
             density[~awake] = (weight[awake] @ density[awake]) / weight[awake].sum()
             weight *= density
         learn(state, arm, reward)
-        for shadow in shadows:
-            shadow.follow_the_centre()
+        for reference in references:
+            reference.shift_targets()
         assert np.exp(state.log_weight) == pytest.approx(weight / weight[state.order <= t].max(), rel=1e-7)
-    assert len(units) > 2  # penalties have followed the rewards' variance
+    assert len(units) > 2  # the unit has followed the rewards' variance
 
 
 @pytest.mark.parametrize("s_max", [0, 2])
-def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
-    # Between two moves of the centre the product of one-step densities is the joint density of the rewards.
+def test_evidence_is_a_multivariate_t_density(s_max):
+    # While the centre is constant, the product of one-step densities is the joint density of the rewards.
     state, rng = larl.AdaptiveLARL(s_max).init(3), np.random.default_rng(1)
-    shadows = [Shadow(state, member) for member in range(state.loss.size)]
+    references = [ReferenceMember(state, member) for member in range(state.loss.size)]
     for t, (arm, reward) in enumerate(play(30)):
         if t == 0:
             state.first_reward[0] = reward
-        for shadow in (each for each in shadows if each.order <= t):
-            shadow.learn(arm, reward)
+        for reference in (each for each in references if each.order <= t):
+            reference.learn(arm, reward)
         learn(state, arm, reward)
-        for shadow in shadows:
-            shadow.follow_the_centre()
-    before, posteriors, rows = state.log_weight.copy(), [shadow.posterior() for shadow in shadows], []
+        for reference in references:
+            reference.shift_targets()
+    before, posteriors, rows = state.log_weight.copy(), [reference.posterior() for reference in references], []
     for _ in range(8):
         arm, reward = int(rng.integers(3)), float(rng.normal())
         state.value[:] = rng.normal(size=state.value.shape)
         rows.append(
-            [(row_of(state, each.member, arm), each.target(arm, reward + state.first_reward[0])) for each in shadows]
+            [(row_of(state, each.member, arm), each.target(arm, reward + state.first_reward[0])) for each in references]
         )
         learn_only(state, arm, reward)
     joint = []
@@ -172,7 +172,7 @@ def test_the_evidence_of_a_stretch_is_a_multivariate_t(s_max):
     assert gained - gained[0] == pytest.approx(np.array(joint) - joint[0], abs=1e-7)
 
 
-def test_without_lags_the_centre_is_a_mean_that_weighs_late_rewards_more():
+def test_centre_without_lags_is_a_time_weighted_mean():
     state, seen = larl.AdaptiveLARL(0).init(3), []
     assert set(state.order) == {0}
     for arm, reward in play(40):
@@ -182,26 +182,26 @@ def test_without_lags_the_centre_is_a_mean_that_weighs_late_rewards_more():
         assert state.centre[:, 0] + seen[0] == pytest.approx(np.full(state.loss.size, time @ seen / time.sum()))
 
 
-def test_the_mixture_holds_doubt_and_disagreement():
+def test_mixture_variance_contains_uncertainty_and_disagreement():
     state = larl.AdaptiveLARL(2).init(3)
     for arm, reward in play(30):
         learn(state, arm, reward)
     weight = np.exp(state.log_weight) * (state.log_weight > NEGLIGIBLE)
     weight /= weight.sum()
     for arm in range(3):
-        means, doubts = [], []
+        means, variances = [], []
         for member in range(state.loss.size):
             mean, leverage, variance = beliefs(state, member, arm)
             f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm]
             means.append(state.centre[member, 0] + mean / f)
-            doubts.append(variance * leverage / f**2)
+            variances.append(variance * leverage / f**2)
         centre = weight @ means
-        expected = centre, weight @ (np.array(doubts) + (np.array(means) - centre) ** 2)
+        expected = centre, weight @ (np.array(variances) + (np.array(means) - centre) ** 2)
         assert mixed(state, arm) == pytest.approx(expected)
 
 
 def decisions(rewards, change):
-    """What the policy decides, step by step, when every reward of a table (time, arm) is changed."""
+    """Return the decisions and the final State for a table of rewards (time, arm) that are transformed by `change`."""
     state, chosen = larl.AdaptiveLARL().init(rewards.shape[1]), []
     for t, row in enumerate(rewards):
         chosen.append(decide(state, (t * 7919 + 13) * 2**40))
@@ -210,7 +210,7 @@ def decisions(rewards, change):
 
 
 def table(seed, steps=150, arms=3):
-    """Rewards of all arms, drifting, in multiples of 2⁻²⁰ so that an offset loses no digit."""
+    """Return drifting rewards of all arms, in multiples of 2⁻²⁰ so that an offset loses no digit."""
     rng = np.random.default_rng(seed)
     z = np.convolve(rng.normal(size=steps + 30), 0.8 ** np.arange(30), "valid")[:steps]
     rewards = np.outer(z, np.linspace(-1.0, 1.5, arms)) + rng.normal(size=(steps, arms))
@@ -218,7 +218,7 @@ def table(seed, steps=150, arms=3):
 
 
 @pytest.mark.parametrize("power", [-40, -3, 1, 30])
-def test_a_power_of_two_changes_no_digit(power):
+def test_power_of_two_factor_changes_no_bit(power):
     plain, state = decisions(table(0), lambda r: r)
     scaled, other = decisions(table(0), lambda r: r * 2.0**power)
     assert plain == scaled
@@ -226,7 +226,7 @@ def test_a_power_of_two_changes_no_digit(power):
 
 
 @pytest.mark.parametrize("change", [lambda r: r + 1000.0, lambda r: r - 1000.0])
-def test_an_offset_changes_no_digit(change):
+def test_offset_changes_no_bit(change):
     plain, state = decisions(table(1), lambda r: r)
     moved, other = decisions(table(1), change)
     assert plain == moved
@@ -234,25 +234,25 @@ def test_an_offset_changes_no_digit(change):
 
 
 @pytest.mark.parametrize("change", [lambda r: r * 1e-3, lambda r: r * 1e3, lambda r: 0.1 * r - 1000.0])
-def test_units_change_nothing_but_rounding(change):
+def test_units_change_only_rounding(change):
     plain, state = decisions(table(2), lambda r: r)
-    other, again = decisions(table(2), change)
-    assert plain == other
-    assert again.log_weight == pytest.approx(state.log_weight, abs=1e-6)
+    scaled, other = decisions(table(2), change)
+    assert plain == scaled
+    assert other.log_weight == pytest.approx(state.log_weight, abs=1e-6)
 
 
-def test_equal_rewards_teach_nothing_and_break_nothing():
+def test_equal_rewards_leave_choices_random_and_finite():
     state = larl.AdaptiveLARL().init(2)
     for t in range(50):
         learn(state, t % 2, 3.0)
-    assert {decide(state, word) for word in (0, 2**64 - 1)} == {0, 1}
+    assert {decide(state, seed) for seed in (0, 2**64 - 1)} == {0, 1}
     for t in range(50):
         learn(state, t % 2, 3.0 + t % 2)
     assert decide(state, 0) == 1
     assert np.isfinite(mixed(state, 0)).all()
 
 
-def test_many_arms_do_without_ties_of_sign():
+def test_many_arms_have_no_tied_members():
     state = larl.AdaptiveLARL(2).init(module.MAX_TIED_ARMS + 1)
     assert state.tied.theta.shape[0] == 0
     for arm, reward in play(60, world=worlds.random(2, module.MAX_TIED_ARMS + 1, 0)):
@@ -260,8 +260,8 @@ def test_many_arms_do_without_ties_of_sign():
     assert 0 <= decide(state, 0) <= module.MAX_TIED_ARMS
 
 
-def test_it_beats_larl_with_bic_and_ucb():
-    # 150 trials on the same random numbers; the mean difference has to exceed 5 of its standard errors.
+def test_regret_is_below_larl_bic_and_ucb():
+    # 150 trials on the same random numbers; the mean difference must exceed 5 standard errors.
     policies = {"it": larl.AdaptiveLARL(), "BIC": larl.LARLBIC(40), "UCB": larl.UCB()}
     for world in (worlds.paper(1), replace(worlds.paper(5), start="stationary")):
         total = larl.compare(policies, world, horizon=200, trials=150, seed=8).total(skip="k")

@@ -1,4 +1,4 @@
-"""AR2 against its model: estimates and errors rebuilt from the history at every step, arms that wait in a list."""
+"""AR2 against a direct implementation that recomputes estimates and errors from the history at every step."""
 
 import math
 
@@ -10,13 +10,13 @@ from tests.stepping import decide, learn
 
 
 def estimate(seen, arm, t, alpha):
-    """r̂(t) = α^{t−τ}R(τ) and, per unit of σ, its standard error: ε at τ+1 … t−1 reaches r(t) as α^{t−j}ε(j)."""
+    """Return r̂(t) = α^{t−τ}R(τ) and its standard error in units of σ; ε(j) contributes α^{t−j}ε(j) for τ < j < t."""
     last = max(step for step, (other, _) in enumerate(seen) if other == arm)
     return alpha ** (t - last) * seen[last][1], math.sqrt(sum(alpha ** (2 * (t - j)) for j in range(last + 1, t)))
 
 
 class Reference:
-    """AR2 in words: look at every arm; then the leader and, every other step, whoever has waited longest."""
+    """AR2: play every arm once; then the leader and, every second step, the arm that was triggered first."""
 
     def __init__(self, arms, alpha, sigma, epoch, threshold):
         self.arms, self.alpha, self.epoch, self.scale = arms, alpha, epoch, threshold * sigma
@@ -35,7 +35,7 @@ class Reference:
             self.seen, self.waiting, self.leader = [], [], 0
         elif t >= self.arms:
             now = [estimate(self.seen, a, t, self.alpha) for a in range(self.arms)]
-            self.leader = max({arm, self.seen[-2][0]}, key=lambda a: now[a][0])  # the better of the last two played
+            self.leader = max({arm, self.seen[-2][0]}, key=lambda a: now[a][0])  # the better of the last two arms
             self.waiting = [a for a in self.waiting if a not in (arm, self.leader)]
             for a in range(self.arms):
                 gap = now[self.leader][0] - now[a][0]
@@ -44,7 +44,7 @@ class Reference:
 
 
 def rewards_of(alpha, sigma, arms, steps, seed):
-    """R_i(t) = r_i(t) + ε_i(t), r_i(t+1) = αR_i(t), after a long past."""
+    """Return rewards of the model R_i(t) = r_i(t) + ε_i(t), r_i(t+1) = αR_i(t), after a burn-in."""
     rng, result = np.random.default_rng(seed), [np.zeros(arms)]
     for _ in range(200 + steps):
         result.append(alpha * result[-1] + sigma * rng.normal(size=arms))
@@ -53,7 +53,7 @@ def rewards_of(alpha, sigma, arms, steps, seed):
 
 @pytest.mark.parametrize("threshold", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize(("alpha", "sigma", "arms", "epoch"), [(0.9, 1.0, 3, 40), (0.6, 0.3, 5, 31), (0.99, 2, 2, 400)])
-def test_choices_are_those_of_the_algorithm_in_words(alpha, sigma, arms, epoch, threshold):
+def test_choices_equal_direct_implementation(alpha, sigma, arms, epoch, threshold):
     state = larl.AR2(alpha, sigma, epoch, threshold).init(arms)
     reference, explored = Reference(arms, alpha, sigma, epoch, threshold), 0
     for t, rewards in enumerate(rewards_of(alpha, sigma, arms, 500, seed=arms)):
@@ -68,20 +68,20 @@ def test_choices_are_those_of_the_algorithm_in_words(alpha, sigma, arms, epoch, 
     assert explored > 20
 
 
-def test_every_epoch_begins_with_one_look_at_each_arm():
+def test_epoch_starts_with_one_play_of_each_arm():
     spec, choices = larl.AR2(0.8, 1.0, epoch=11), []
     state = spec.init(4)
     for t in range(44):
-        if t % 11 == 0:  # nothing is left of the epoch before
+        if t % 11 == 0:  # the State is reset
             assert all(np.array_equal(now, first) for now, first in zip(state, spec.init(4), strict=True))
         choices.append(decide(state, 0))
-        learn(state, choices[-1], 9.0 * (choices[-1] == 2))  # arm 2 leads by far: none of the rest is tried
+        learn(state, choices[-1], 9.0 * (choices[-1] == 2))  # arm 2 leads by far: no other arm is triggered
     assert choices == ([0, 1, 2, 3] + [2] * 7) * 4
 
 
 @pytest.mark.parametrize("age", range(2, 9))
-def test_an_arm_is_triggered_within_the_threshold_of_its_error(age):
-    # Arm 1 is seen at step 1 alone; arm 0 leads by far until, `age` steps later, it leads by just so much.
+def test_arm_is_triggered_within_threshold(age):
+    # Arm 1 is played only at step 1. Arm 0 leads by far; `age` steps later its lead is just at the threshold.
     alpha, sigma, threshold = 0.85, 0.6, 1.4
     for factor, triggered in [(1 - 1e-9, True), (1 + 1e-9, False)]:
         state, seen = larl.AR2(alpha, sigma, 100, threshold).init(2), [(0, 50.0), (1, 2.0)]
@@ -95,27 +95,27 @@ def test_an_arm_is_triggered_within_the_threshold_of_its_error(age):
         for _ in range(2):
             choices.append(decide(state, 0))
             learn(state, choices[-1], 50.0 if choices[-1] == 0 else -50.0)
-        assert choices.count(1) == triggered  # the next step that is not the leader's is arm 1's, or nobody's
+        assert choices.count(1) == triggered  # arm 1 gets the next exploration step, if it was triggered
 
 
-def test_an_arm_that_shows_more_takes_the_lead():
+def test_arm_with_larger_reward_becomes_leader():
     state = larl.AR2(0.9, 1.0, epoch=100).init(2)
     for arm, reward in [(0, 1.0), (1, 0.8), (0, 1.0)]:
         assert decide(state, 0) == arm
         learn(state, arm, reward)
     assert decide(state, 0) == 1
     learn(state, 1, 30.0)
-    for _ in range(6):  # far ahead it is all that is played
+    for _ in range(6):  # far ahead, it is always played
         assert decide(state, 0) == 1
         learn(state, 1, 30.0)
 
 
 @pytest.mark.parametrize(("alpha", "sigma", "arms"), [(0.9, 0.5, 2), (0.5, 0.3, 4), (0.9, 5.0, 3)])
-def test_default_epoch_is_of_its_authors_order(alpha, sigma, arms):
-    exact = arms * alpha**-3 * sigma**-3  # ⌈exact⌉, but no less than two looks at every arm
+def test_default_epoch_is_that_of_the_paper(alpha, sigma, arms):
+    exact = arms * alpha**-3 * sigma**-3  # ⌈exact⌉, but at least two plays of every arm
     assert larl.AR2(alpha, sigma).init(arms).epoch == max(math.ceil(exact), 2 * arms)
 
 
-def test_an_epoch_too_short_for_two_looks_is_refused():
+def test_epoch_shorter_than_two_plays_per_arm_is_refused():
     with pytest.raises(larl.InvalidValue, match="AR2: epoch = 5 is not usable; accepted: a whole number ≥ 6"):
         larl.AR2(0.9, 1.0, epoch=5).init(3)

@@ -1,4 +1,4 @@
-"""AR-UCB against a ridge regression solved afresh at every step on contexts written out, with both of its radii."""
+"""AR-UCB against a ridge regression that is solved directly at every step, with both confidence radii."""
 
 import math
 
@@ -12,7 +12,7 @@ ARMS = 3
 
 
 def model(rewards, arms, order, ridge):
-    """V and θ of each arm from its rows (1, r_{t−1} … r_{t−order}) → r_t, t ≥ order; the context of the next step."""
+    """Return V and θ of each arm from its rows (1, r_{t−1} … r_{t−order}) → r_t, t ≥ order, and the next context."""
     contexts = [np.array([1.0, *(rewards[t - j] for j in range(1, order + 1))]) for t in range(order, len(rewards) + 1)]
     result = []
     for arm in range(ARMS):
@@ -25,7 +25,7 @@ def model(rewards, arms, order, ridge):
 
 @pytest.mark.parametrize("radius", ["alpha", "theory"])
 @pytest.mark.parametrize(("order", "ridge"), [(0, 1.0), (1, 0.5), (2, 1.0), (5, 2.0)])
-def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
+def test_choices_equal_direct_solve(order, ridge, radius):
     rng = np.random.default_rng(order)
     spec = larl.ARUCB(order, alpha=0.6, ridge=ridge, radius=radius, bound=1.3, sigma=0.4, delta=0.02)
     chosen = set()
@@ -54,8 +54,8 @@ def test_choices_are_those_of_a_direct_solve(order, ridge, radius):
     assert chosen == {0, 1, 2}
 
 
-def test_the_theory_radius_by_the_choice_it_makes():
-    # Order 0, a fresh arm 0 against an arm 1 seen n times with mean m: V₁ = 1 + n, and arm 0 is played where
+def test_theory_radius_decides_choices_as_in_the_paper():
+    # Order 0, arm 0 never played, arm 1 played n times with mean m: V₁ = 1 + n, and arm 0 is played if
     # √2 + √(2 log 2/δ) > m n/(1 + n) + (√2 + √(2 log 2/δ + log(1 + n)))/√(1 + n). Without a delta, δ = 1/(2T).
     n, horizon = 50, 200
     confidence = 2 * math.log(2 * 2 * horizon)
@@ -70,21 +70,21 @@ def test_the_theory_radius_by_the_choice_it_makes():
         larl.ARUCB(0, radius="theory").init(2)
 
 
-def test_the_first_steps_are_random_and_not_learnt_from():
+def test_first_steps_are_random_and_not_used():
     state, size = larl.ARUCB(2).init(ARMS), 6000
-    words = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
+    seeds = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
     for reward in (7.0, -4.0):
-        shares = np.bincount([decide(state, word) for word in words], minlength=ARMS) / size
+        shares = np.bincount([decide(state, seed) for seed in seeds], minlength=ARMS) / size
         assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
         learn(state, 1, reward)
         assert not state.ridge.theta.any()
         assert np.array_equal(state.ridge.inverse, [np.eye(3)] * 3)
     assert np.array_equal(state.context, [1.0, -4.0, 7.0])
-    assert len({decide(state, word) for word in words}) == 1
+    assert len({decide(state, seed) for seed in seeds}) == 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_of_order_zero_it_is_ucb(alpha):
+def test_order_zero_is_ucb(alpha):
     states, rng = (
         [spec.init(ARMS) for spec in (larl.ARUCB(0, alpha, 0.5), larl.UCB(alpha, 0.5))],
         np.random.default_rng(1),

@@ -1,4 +1,4 @@
-"""Auto: its filters against the joint normal law written out, its populations against plain importance sampling."""
+"""Auto: its filters against the joint normal distribution, its populations against plain importance sampling."""
 
 import math
 
@@ -40,12 +40,12 @@ def take_steps(x, fields, kind, arms, rewards):
 
 
 @numba.njit
-def take_again(x, fields, kind, arms, rewards, first, later):
+def replay_steps(x, fields, kind, arms, rewards, first, later):
     replay_filter(x, fields, kind, RewardHistory(arms, rewards), first, later, arms.size, np.sum(arms >= 0), 1.0)
 
 
-def some_block(fields: FieldOffsets, kind: ModelKind, seed: int) -> np.ndarray:
-    """A block of particles drawn from the prior."""
+def random_block(fields: FieldOffsets, kind: ModelKind, seed: int) -> np.ndarray:
+    """Return a block of particles drawn from the prior."""
     rng = np.random.default_rng(seed)
     x = np.zeros((1, fields.end, LANES))
     x[0, : fields.sign] = rng.normal(0.0, 0.6, size=(fields.sign, LANES))
@@ -54,8 +54,8 @@ def some_block(fields: FieldOffsets, kind: ModelKind, seed: int) -> np.ndarray:
     return x[0]
 
 
-def written_out(x, fields, kind, lane, arms, rewards):
-    """log det S and yᵀS⁻¹y of the rewards counted from the first, and the means of all arms at the next step."""
+def joint_distribution(x, fields, kind, lane, arms, rewards):
+    """Return log det S and yᵀS⁻¹y of the rewards minus the first one, and the means of all arms at the next step."""
     n, p, seen = arms.size, kind.p, np.flatnonzero(arms >= 0)
     beta, noise = (
         x[fields.beta : fields.beta + fields.arms, lane],
@@ -63,7 +63,7 @@ def written_out(x, fields, kind, lane, arms, rewards):
     )
     own, start, keep = x[fields.level_variance, lane], x[fields.start_variance, lane], x[fields.persistence, lane]
     phi, kappa = x[fields.phi : fields.phi + p, lane], x[fields.kappa : fields.kappa + fields.arms, lane]
-    u, v = np.zeros((2, n + 1, 2 * (p + n + 1)))  # the state in terms of the start and the shocks
+    u, v = np.zeros((2, n + 1, 2 * (p + n + 1)))  # the state as a linear function of start and shocks
     for t in range(n + 1):
         if kind.form == DAMPED_ROTATION:
             u[t, 2 * t] = v[t, 2 * t + 1] = math.sqrt(start) if t == 0 else 1.0
@@ -82,8 +82,10 @@ def written_out(x, fields, kind, lane, arms, rewards):
         cov = levels + shown @ shown.T
         cov[range(n), range(n)] += noise[arms]
         cov = cov[np.ix_(np.append(seen, n), np.append(seen, n))]
-        apart = np.hstack([-np.ones((seen.size, 1)), np.eye(seen.size)])  # from the first reward: the offset is gone
-        cov = apart @ cov @ apart.T
+        differences = np.hstack(
+            [-np.ones((seen.size, 1)), np.eye(seen.size)]
+        )  # to the first reward: removes the offset
+        cov = differences @ cov @ differences.T
         y = rewards[seen[1:]] - rewards[0]
         means.append(cov[-1, :-1] @ np.linalg.solve(cov[:-1, :-1], y))
     cov = cov[:-1, :-1]
@@ -92,77 +94,80 @@ def written_out(x, fields, kind, lane, arms, rewards):
 
 @pytest.mark.parametrize("missing", [[], [3, 4, 9]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_filters_are_the_joint_law_written_out(kind, missing):
+def test_filters_equal_the_joint_normal_distribution(kind, missing):
     fields, rng = field_offsets(3, 5), np.random.default_rng(1)
     arms, rewards = rng.integers(0, 3, 17), rng.normal(size=17)
     arms[missing] = -1
-    x = some_block(fields, kind, 2)
+    x = random_block(fields, kind, 2)
     take_steps(x, fields, kind, arms, rewards - rewards[0])
     for lane in range(LANES):
-        volume, square, means = written_out(x, fields, kind, lane, arms, rewards)
-        assert x[fields.log_det, lane] == pytest.approx(volume, abs=1e-8)
+        log_det, square, means = joint_distribution(x, fields, kind, lane, arms, rewards)
+        assert x[fields.log_det, lane] == pytest.approx(log_det, abs=1e-8)
         assert x[fields.squared_error, lane] == pytest.approx(square, rel=1e-8)
         assert x[fields.log_lik, lane] == pytest.approx(
-            -0.5 * (volume + (16 - len(missing)) * math.log(square)), rel=1e-8
+            -0.5 * (log_det + (16 - len(missing)) * math.log(square)), rel=1e-8
         )
-        mine = x[fields.mean : fields.mean + 3, lane].copy()
+        filtered = x[fields.mean : fields.mean + 3, lane].copy()
         if kind.p > 0:
             newest = 0 if kind.form == DAMPED_ROTATION else 17 % kind.p
-            mine += x[fields.beta : fields.beta + 3, lane] * x[fields.mean + 3 + newest, lane]
+            filtered += x[fields.beta : fields.beta + 3, lane] * x[fields.mean + 3 + newest, lane]
         if kind.form == DAMPED_ROTATION:
-            mine += x[fields.kappa : fields.kappa + 3, lane] * x[fields.mean + 4, lane]
-        np.testing.assert_allclose(mine, means, atol=1e-8)
+            filtered += x[fields.kappa : fields.kappa + 3, lane] * x[fields.mean + 4, lane]
+        np.testing.assert_allclose(filtered, means, atol=1e-8)
 
 
 @pytest.mark.parametrize("missing", [[], [5, 6, 11, 12, 20]], ids=["", "missing"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_replaying_is_stepping(kind, missing):
+def test_replaying_equals_stepping(kind, missing):
     fields, rng = field_offsets(2, 5), np.random.default_rng(3)
     arms, rewards = rng.integers(0, 2, 30), rng.normal(size=30)
     arms[missing] = -1
     rewards -= rewards[0]
-    stepped, whole, part = (some_block(fields, kind, 4) for _ in range(3))
+    stepped, replayed, part = (random_block(fields, kind, 4) for _ in range(3))
     take_steps(stepped, fields, kind, arms, rewards)
-    take_again(whole, fields, kind, arms, rewards, 0, 12)
+    replay_steps(replayed, fields, kind, arms, rewards, 0, 12)
     beliefs = slice(fields.mean, fields.window_start)
     for row in (beliefs, fields.log_lik_before, fields.log_lik):
-        np.testing.assert_allclose(whole[row], stepped[row], atol=1e-9)
-    half = some_block(fields, kind, 4)
+        np.testing.assert_allclose(replayed[row], stepped[row], atol=1e-9)
+    half = random_block(fields, kind, 4)
     take_steps(half, fields, kind, arms[:12], rewards[:12])
-    np.testing.assert_allclose(whole[fields.next_window_start : fields.log_lik_before], half[beliefs], atol=1e-9)
+    np.testing.assert_allclose(replayed[fields.next_window_start : fields.log_lik_before], half[beliefs], atol=1e-9)
     part[fields.window_start : fields.next_window_start] = half[beliefs]
-    take_again(part, fields, kind, arms, rewards, 12, -1)
+    replay_steps(part, fields, kind, arms, rewards, 12, -1)
     np.testing.assert_allclose(part[beliefs], stepped[beliefs], atol=1e-9)
 
 
-def lived(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
-    """The State after some steps of a trial, and the arms it chose."""
-    state, walk, chosen = spec.init(world.arms), Simulator(world, seed, trial), []
+def run_trial(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
+    """Return the State after some steps of a trial, and the arms that it chose."""
+    state, simulator, chosen = spec.init(world.arms), Simulator(world, seed, trial), []
     for _ in range(steps):
-        chosen.append(decide(state, walk.word))
-        learn(state, chosen[-1], shift + scale * walk.reward(chosen[-1]))
-        walk.advance(chosen[-1])
+        chosen.append(decide(state, simulator.word))
+        learn(state, chosen[-1], shift + scale * simulator.reward(chosen[-1]))
+        simulator.advance(chosen[-1])
     return state, chosen
 
 
 def test_populations_agree_with_importance_sampling_from_the_prior():
-    # Only the filter, which the tests above hold to the joint law, is common to both sides.
+    # Only the filter, which the tests above compare with the joint distribution, is common to both.
     rng, n = np.random.default_rng(5), 25
     arms = rng.integers(0, 2, n)
     z = np.zeros(n)
     for t in range(1, n):
         z[t] = 0.8 * z[t - 1] + rng.normal()
     rewards = 3.0 + np.where(arms == 0, -1.0, 1.0) * z + 0.7 * rng.normal(size=n)
-    spec = larl.Auto(particles=2560)  # with the default 160, which signs the arms have is itself uncertain
-    whole = spec.init(2)
+    spec = larl.Auto(particles=2560)  # with the default 160, the signs of the arms are uncertain
+    auto_state = spec.init(2)
     for arm, reward in zip(arms, rewards, strict=True):
-        learn(whole, int(arm), float(reward))
-    state = whole.smc
-    for mine in (1, 2, 3, 4):  # wandering levels, a state that turns, p = 1, p = 2
-        kind, _, weight, _ = auto.population_priors(2, spec.orders, spec.particles)[mine]
+        learn(auto_state, int(arm), float(reward))
+    state = auto_state.smc
+    for population in (1, 2, 3, 4):  # independent AR(1), damped rotation, p = 1, p = 2
+        kind, _, weight, _ = auto.population_priors(2, spec.orders, spec.particles)[population]
         p, fresh, blocks, fields = kind.p, larl.Auto().init(2).smc, 6000, state.fields
         size = p + 2 + {AR_STATE: 4, INDEPENDENT_AR1: 5, DAMPED_ROTATION: 6}[kind.form]
-        mean, sd = fresh.populations.mean[mine, :size], np.diag(fresh.populations.precision[mine])[:size] ** -0.5
+        mean, sd = (
+            fresh.populations.mean[population, :size],
+            np.diag(fresh.populations.precision[population])[:size] ** -0.5,
+        )
         data = np.zeros((blocks, fields.end, LANES))
         data[:, :size] = mean[:, None] + sd[:, None] * rng.normal(size=(blocks, size, LANES))
         data[:, fields.sign : fields.phi] = rng.choice([-1.0, 1.0], size=(blocks, 2, LANES))
@@ -173,25 +178,25 @@ def test_populations_agree_with_importance_sampling_from_the_prior():
         share = np.exp(logs - logs.max())
         evidence = logs.max() + math.log(share.mean())
         share /= share.sum()
-        owned = state.data[state.owner == mine]
-        weights = np.exp(owned[:, fields.log_weight].ravel() - state.populations.evidence[mine])
+        owned = state.data[state.owner == population]
+        weights = np.exp(owned[:, fields.log_weight].ravel() - state.populations.evidence[population])
         assert weights.sum() == pytest.approx(1.0, abs=1e-9)
-        # They passed through several resamplings: about a quarter of them count as independent.
+        # After several resamplings, about a quarter of the particles count as independent.
         few, many = weights.size / 4.0, 1.0 / np.sum(share**2)
-        assert abs(state.populations.evidence[mine] - weight - evidence) < 4.0 * math.sqrt(2.0 / few + 2.0 / many)
+        assert abs(state.populations.evidence[population] - weight - evidence) < 4.0 * math.sqrt(2.0 / few + 2.0 / many)
         for i in [*range(p), p + 2, p + 3]:
             exact, spread = share @ data[:, i].ravel(), 0.0
             spread = math.sqrt(share @ (data[:, i].ravel() - exact) ** 2)
             bound = 4.0 * spread * math.sqrt(1.0 / few + 1.0 / many)
-            assert abs(weights @ owned[:, i].ravel() - exact) < bound, (mine, i)
+            assert abs(weights @ owned[:, i].ravel() - exact) < bound, (population, i)
 
 
 @numba.njit
-def resampled(data, owner, mine, fields, evidence, u):
-    systematic_resample(data, owner, mine, fields, evidence, u)
+def resampled(data, owner, population, fields, evidence, u):
+    systematic_resample(data, owner, population, fields, evidence, u)
 
 
-def test_resampling_copies_in_proportion():
+def test_resampling_copies_in_proportion_to_weight():
     fields, rng = field_offsets(2, 1), np.random.default_rng(6)
     owner = np.array([1, 0, 1, 0])
     data = rng.normal(size=(4, fields.end, LANES))
@@ -213,7 +218,7 @@ def fitted(data, owner, fields, size, normal, mean, precision, work):
     proposal_to_prior(normal, size, mean, precision, work)
 
 
-def test_a_population_becomes_a_prior():
+def test_prior_has_the_moments_of_the_population():
     fields, rng, size = field_offsets(2, 3), np.random.default_rng(7), 6
     data = rng.normal(size=(40, fields.end, LANES))
     data[:, 1] += data[:, 0]
@@ -229,13 +234,13 @@ def test_a_population_becomes_a_prior():
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(1000.0, 1.0), (-1000.0, 1.0), (0.0, 1e-3), (0.0, 1e3), (512.0, 0.25)])
-def test_choices_do_not_depend_on_units(shift, scale):
-    _, plain = lived(larl.Auto(), THREE_ARMS, 120)
-    _, other = lived(larl.Auto(), THREE_ARMS, 120, shift=shift, scale=scale)
+def test_decisions_do_not_depend_on_offset_and_unit(shift, scale):
+    _, plain = run_trial(larl.Auto(), THREE_ARMS, 120)
+    _, other = run_trial(larl.Auto(), THREE_ARMS, 120, shift=shift, scale=scale)
     assert plain == other
 
 
-def test_arms_are_tried_while_all_rewards_are_equal():
+def test_all_arms_are_played_while_rewards_are_equal():
     state = larl.Auto().init(3)
     chosen = set()
     for t in range(30):
@@ -247,7 +252,7 @@ def test_arms_are_tried_while_all_rewards_are_equal():
     assert np.isfinite(state.score).all()
 
 
-def test_hostile_rewards_leave_finite_scores():
+def test_extreme_rewards_leave_finite_scores():
     rng = np.random.default_rng(8)
     state = larl.Auto(memory=20).init(2)
     for t in range(90):
@@ -256,40 +261,40 @@ def test_hostile_rewards_leave_finite_scores():
         assert np.isfinite(state.score).all()
 
 
-def test_memory_bounds_what_is_kept_and_changes_nothing_before_it_turns():
+def test_memory_limits_the_history_and_has_no_effect_before_it_is_full():
     world = worlds.paper(1)
     full, short = larl.Auto(memory=200), larl.Auto(memory=40)
-    _, chosen = lived(full, world, 80)
-    _, other = lived(short, world, 80)
-    assert chosen == other  # until 2 × 40 steps nothing was forgotten
-    state, _ = lived(short, world, 200)
+    _, chosen = run_trial(full, world, 80)
+    _, other = run_trial(short, world, 80)
+    assert chosen == other  # the first 2 × 40 steps are all replayed
+    state, _ = run_trial(short, world, 200)
     assert state.smc.history.arm.size == 80
     assert list(state.smc.window) == [160, 200]
 
 
-def test_relabelling_the_arms_changes_nothing_but_chance():
-    # The same luck, arms the other way round. Particles are drawn for arms by number, so single choices may differ.
+def test_relabelling_arms_does_not_change_mean_regret():
+    # The same noise with the arms swapped. Particles are drawn by arm number, so single choices may differ.
     trials, world = 60, larl.LatentAR(gammas=(0.8,), beta=(-1.0, 0.6), mu=(0.3, 0.0))
-    turned = larl.LatentAR(gammas=(0.8,), beta=(0.6, -1.0), mu=(0.0, 0.3))
+    swapped = larl.LatentAR(gammas=(0.8,), beta=(0.6, -1.0), mu=(0.0, 0.3))
     totals = [
         larl.compare({"Auto": larl.Auto()}, each, horizon=60, trials=trials, seed=9).total().values.ravel()
-        for each in (world, turned)
+        for each in (world, swapped)
     ]
     apart = totals[0] - totals[1]
     assert abs(apart.mean()) < 4.0 * apart.std(ddof=1) / math.sqrt(trials)
 
 
-def test_regret_lies_far_below_larl_with_bic_and_above_the_filter():
+def test_regret_is_between_larl_bic_and_kalman_oracle():
     trials = 60
     policies = {"Auto": larl.Auto(), "BIC": larl.LARLBIC(40), "Kalman": larl.KalmanOracle()}
     total = larl.compare(policies, worlds.paper(1), horizon=200, trials=trials, seed=10).total("k")
-    mine, bic, kalman = (total.sel(policy=name).values for name in policies)
-    closed = bic - mine - 0.6 * (bic - kalman)  # over 60% of the gap
+    auto_regret, bic, kalman = (total.sel(policy=name).values for name in policies)
+    closed = bic - auto_regret - 0.6 * (bic - kalman)  # over 60% of the gap
     assert closed.mean() > 4.0 * closed.std(ddof=1) / math.sqrt(trials)
-    assert (mine - kalman).mean() > 0.0
+    assert (auto_regret - kalman).mean() > 0.0
 
 
-def test_still_arms_cost_no_more_than_ucb():
+def test_regret_with_stationary_arms_is_not_above_ucb():
     trials = 60
     world = larl.LatentAR(gammas=(0.0,), beta=(0.0, 0.0, 0.0), mu=(0.0, 0.5, 1.0), noise="common")
     total = larl.compare({"Auto": larl.Auto(), "UCB": larl.UCB()}, world, horizon=200, trials=trials, seed=11).total()

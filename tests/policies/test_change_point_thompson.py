@@ -1,4 +1,4 @@
-"""Change-point Thompson sampling against all histories of changes, enumerated, each with its joint Gaussian."""
+"""Change-point Thompson sampling against an enumeration of all change histories with their joint normal densities."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ SPEC = larl.ChangePointThompson(HAZARD, SIGMA, PRIOR, memory=50)
 
 
 def evidence(plays):
-    """The density of the rewards of a stretch without change: each arm has one mean, N(0, PRIOR²), for all of it."""
+    """Return the density of the rewards of a segment without change, in which each arm has one mean, N(0, PRIOR²)."""
     density = 1.0
     for arm in {arm for arm, _ in plays}:
         rewards = [reward for other, reward in plays if other == arm]
@@ -25,13 +25,13 @@ def evidence(plays):
 
 
 def last_change(plays):
-    """P(the last change before the coming step was right before step i | plays), i = 0 … n; 0 is the start."""
+    """Return P(the last change was just before step i | plays), i = 0 … n; 0 is the start."""
     n, mass = len(plays), np.zeros(len(plays) + 1)
     for changes in itertools.product([False, True], repeat=n):  # before step 1 … n
         edges = [0, *(i + 1 for i in range(n) if changes[i])]
         prior = HAZARD ** sum(changes) * (1.0 - HAZARD) ** (n - sum(changes))
-        stretches = [plays[i:j] for i, j in itertools.pairwise([*edges, n])]
-        mass[edges[-1]] += prior * math.prod(evidence(stretch) for stretch in stretches)
+        segments = [plays[i:j] for i, j in itertools.pairwise([*edges, n])]
+        mass[edges[-1]] += prior * math.prod(evidence(segment) for segment in segments)
     return mass / mass.sum()
 
 
@@ -40,7 +40,7 @@ def draw_plays(seed, n, arms):
     return [(int(rng.integers(arms)), float(rng.normal(2.0 if t < n // 2 else -1.0))) for t in range(n)]
 
 
-def taught(plays, arms, spec=SPEC):
+def updated_state(plays, arms, spec=SPEC):
     state = spec.init(arms)
     for arm, reward in plays:
         learn(state, arm, reward)
@@ -51,10 +51,10 @@ def taught(plays, arms, spec=SPEC):
 def test_weights_are_the_posterior_of_the_last_change(seed):
     plays = draw_plays(seed, 8, 3)
     for n in range(9):
-        state = taught(plays[:n], 3)
+        state = updated_state(plays[:n], 3)
         assert state.used[0] == n + 1
         assert np.allclose(state.weight[: n + 1], last_change(plays[:n]), rtol=1e-8)
-        for i in range(n + 1):  # hypothesis i holds what was seen since step i
+        for i in range(n + 1):  # hypothesis i has the plays since step i
             for arm in range(3):
                 since = [reward for other, reward in plays[i:n] if other == arm]
                 assert state.plays[i, arm] == len(since)
@@ -62,7 +62,7 @@ def test_weights_are_the_posterior_of_the_last_change(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_arms_are_drawn_with_their_probabilities(seed):
+def test_choice_frequencies_are_exact(seed):
     plays, size, p = draw_plays(seed, 8, 2), 5000, 0.0
     for i, weight in enumerate(last_change(plays)):
         mean, variance = np.zeros(2), np.zeros(2)
@@ -71,26 +71,26 @@ def test_arms_are_drawn_with_their_probabilities(seed):
             variance[arm] = 1.0 / (PRIOR**-2 + len(since) * SIGMA**-2)
             mean[arm] = variance[arm] * sum(since) / SIGMA**2
         p += weight * norm.cdf((mean[1] - mean[0]) / math.sqrt(variance.sum()))
-    state = taught(plays, 2)
-    words = np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
-    share = np.mean([decide(state, word) for word in words])
+    state = updated_state(plays, 2)
+    seeds = np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, seed) for seed in seeds])
     assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
 
 
-def test_the_hypothesis_is_drawn_apart_from_the_means():
-    # One play of arm 1, hazard ½: it still counts or it does not, and then the arms are even. Were the hypothesis drawn
-    # with the word of arm 0's mean, the share would be off by about 0.03.
+def test_hypothesis_and_means_use_different_random_bits():
+    # One play of arm 1, hazard ½: with probability ½ it still counts, otherwise the arms are equal. If the hypothesis
+    # used the bits of arm 0's mean, the share would be wrong by about 0.03.
     size, reward = 20_000, 3.0
-    state = taught([(1, reward)], 2, larl.ChangePointThompson(0.5, SIGMA, PRIOR))
+    state = updated_state([(1, reward)], 2, larl.ChangePointThompson(0.5, SIGMA, PRIOR))
     variance = 1.0 / (PRIOR**-2 + SIGMA**-2)
     p = 0.5 * norm.cdf(variance * reward / SIGMA**2 / math.sqrt(PRIOR**2 + variance)) + 0.5 * 0.5
-    words = np.random.default_rng(6).integers(0, 2**64, size, dtype=np.uint64)
-    share = np.mean([decide(state, word) for word in words])
+    seeds = np.random.default_rng(6).integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, seed) for seed in seeds])
     assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors: 0.013
 
 
 @pytest.mark.parametrize("memory", [2, 3, 7])
-def test_a_full_memory_gives_up_the_least_likely(memory):
+def test_full_memory_drops_the_least_likely_hypothesis(memory):
     plays = draw_plays(9, 40, 2)
     state, kept = larl.ChangePointThompson(HAZARD, SIGMA, PRIOR, memory).init(2), {0: 1.0}
     for n in range(40):
@@ -99,22 +99,22 @@ def test_a_full_memory_gives_up_the_least_likely(memory):
             kept[start] *= evidence(plays[start : n + 1]) / evidence(plays[start:n])
         if len(kept) == memory:
             del kept[min(kept, key=kept.get)]
-        whole = sum(kept.values())
-        kept = {start: (1.0 - HAZARD) * weight / whole for start, weight in kept.items()} | {n + 1: HAZARD}
+        total = sum(kept.values())
+        kept = {start: (1.0 - HAZARD) * weight / total for start, weight in kept.items()} | {n + 1: HAZARD}
         held = {n + 1 - int(state.plays[i].sum()): state.weight[i] for i in range(state.used[0])}
         assert held.keys() == kept.keys()
         assert np.allclose([held[start] for start in kept], list(kept.values()), rtol=1e-7)
 
 
-def test_a_change_is_found():
-    # 30 steps around 3, then 6 around −3: nearly all belief is in a change right at step 30 or later, not before.
+def test_change_is_detected():
+    # 30 steps around 3, then 6 around −3: nearly all weight is on a change at step 30 or later.
     rng = np.random.default_rng(5)
-    state = taught([(t % 2, rng.normal(3.0 if t < 30 else -3.0, SIGMA)) for t in range(36)], 2)
+    state = updated_state([(t % 2, rng.normal(3.0 if t < 30 else -3.0, SIGMA)) for t in range(36)], 2)
     assert state.weight[30:37].sum() > 0.999
     assert state.weight[:37].sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_an_outlier_leaves_a_distribution():
-    state = taught([*draw_plays(1, 10, 2), (0, 1e6), (1, -1e6), *draw_plays(2, 10, 2)], 2)
+def test_weights_stay_a_distribution_after_outliers():
+    state = updated_state([*draw_plays(1, 10, 2), (0, 1e6), (1, -1e6), *draw_plays(2, 10, 2)], 2)
     assert state.weight.min() >= 0.0
     assert state.weight.sum() == pytest.approx(1.0, abs=1e-12)

@@ -1,4 +1,4 @@
-"""LARL's theoretical radius against Lemma 3 written out, and the confidence set by its coverage."""
+"""LARL's theoretical radius against a direct computation of Lemma 3, and the coverage of the confidence set."""
 
 import math
 
@@ -23,7 +23,7 @@ def radius_of(state, arm):
 
 
 @pytest.mark.parametrize("s", [0, 1, 3])
-def test_radius_is_lemma_3(s):
+def test_radius_equals_lemma_3(s):
     steps, delta, ridge = 60, 0.1, 0.5
     arms, rewards = play(THREE_ARMS, 6, steps)
     state = larl.LARL(s, ridge=ridge, radius="theory", delta=delta).init(3, horizon=steps, world=THREE_ARMS)
@@ -48,11 +48,11 @@ def test_radius_is_lemma_3(s):
         assert radius_of(state, arm) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_set_covers_the_truth():
-    # 200 runs of 100 steps from a stationary start; by Lemma 3 each arm's θ_a is missed in at most a share δ of runs.
+def test_confidence_set_covers_the_true_parameters():
+    # 200 runs of 100 steps from a stationary start; by Lemma 3 the set misses θ_a in at most a share δ of runs.
     s, steps, delta, runs, missed = 2, 100, 0.1, 200, np.zeros(3)
     theta = reward_parameters(THREE_ARMS, s).reshape(3, -1)
-    order = np.zeros(13, dtype=int)  # where the paper's entries stand in the state's order
+    order = np.zeros(13, dtype=int)  # index of the paper's entries in the order of the State
     for j in range(s):
         for arm in range(3):
             order[1 + 2 * (j * 3 + arm)], order[2 + 2 * (j * 3 + arm)] = (
@@ -66,8 +66,8 @@ def test_the_set_covers_the_truth():
         for t in range(steps):
             learn(state, int(arms[t]), float(rewards[t]))
         for arm in range(3):
-            away = dense_theta(state.ridge, arm) - theta[arm, order]
-            distance = math.sqrt(away @ np.linalg.solve(dense_inverse(state.ridge, arm), away))
+            deviation = dense_theta(state.ridge, arm) - theta[arm, order]
+            distance = math.sqrt(deviation @ np.linalg.solve(dense_inverse(state.ridge, arm), deviation))
             missed[arm] += distance > radius_of(state, arm)
             assert distance > 0.0
     assert missed.max() / runs <= delta + 4 * math.sqrt(delta * (1 - delta) / runs)

@@ -1,4 +1,4 @@
-"""Contexts from outside: the world that shows them, LARL that learns from them, live and in the engine."""
+"""Context numbers: the world that generates them, and LARL with a context in agents and in the engine."""
 
 import math
 from dataclasses import replace
@@ -14,19 +14,19 @@ BASE = replace(worlds.paper(1), start="stationary")
 WORLD = variants.Contextual(BASE, eta=[[1.5, 0.0, -1.0], [-1.5, 0.5, 0.0]], memory=0.6)
 
 
-def test_the_means_are_those_of_the_base_plus_the_context() -> None:
-    walk, plain = Simulator(WORLD, 3, 1), Simulator(BASE, 3, 1)
+def test_means_are_base_means_plus_context_effect() -> None:
+    simulator, plain = Simulator(WORLD, 3, 1), Simulator(BASE, 3, 1)
     for _ in range(50):
-        assert walk.means == pytest.approx(plain.means + np.array(WORLD.eta) @ walk.context, abs=1e-12)
-        walk.advance()
+        assert simulator.means == pytest.approx(plain.means + np.array(WORLD.eta) @ simulator.context, abs=1e-12)
+        simulator.advance()
         plain.advance()
 
 
-def test_a_context_is_standard_normal_with_memory() -> None:
-    walk, seen = Simulator(WORLD, 0, 0), []
+def test_context_is_standard_normal_ar1() -> None:
+    simulator, seen = Simulator(WORLD, 0, 0), []
     for _ in range(20_000):
-        seen.append(walk.context)
-        walk.advance()
+        seen.append(simulator.context)
+        simulator.advance()
     x = np.array(seen)
     inflated = math.sqrt((1 + 0.6**2) / (1 - 0.6**2) / len(x))  # of a variance; of a mean it is (1 + 0.6)/(1 − 0.6)
     assert np.all(np.abs(x.mean(axis=0)) < 4.0 * math.sqrt(1.6 / 0.4 / len(x)))
@@ -34,8 +34,8 @@ def test_a_context_is_standard_normal_with_memory() -> None:
     assert np.all(np.abs((x[1:] * x[:-1]).mean(axis=0) - 0.6) < 4.0 * math.sqrt(2.0) * inflated)
 
 
-def test_larl_with_a_context_is_ridge_regression_on_both() -> None:
-    """θ and width against the normal equations, three numbers shown (an odd number: the last pair has a zero)."""
+def test_larl_with_context_is_ridge_regression_on_lags_and_context() -> None:
+    """Compare with the normal equations, for three numbers (odd: the last pair is padded with a zero)."""
     s, arms, draws = 2, 2, np.random.default_rng(5)
     agent, rows = larl.Agent(larl.LARL(s, context=3, alpha=0.7), arms, seed=1), []
     past: list[tuple[int, float]] = []
@@ -48,9 +48,9 @@ def test_larl_with_a_context_is_ridge_regression_on_both() -> None:
             row[1 + 2 * (j * arms + arm) : 3 + 2 * (j * arms + arm)] = reward, 1.0
         arm, reward = int(str(decision.arm)), float(draws.normal())
         if t >= s:
-            mine = [(x_, r) for a, x_, r in rows if a == arm]
-            v = np.eye(row.size) + sum((np.outer(x_, x_) for x_, _ in mine), np.zeros((row.size, row.size)))
-            theta = np.linalg.solve(v, sum((r * x_ for x_, r in mine), np.zeros(row.size)))
+            own = [(x_, r) for a, x_, r in rows if a == arm]
+            v = np.eye(row.size) + sum((np.outer(x_, x_) for x_, _ in own), np.zeros((row.size, row.size)))
+            theta = np.linalg.solve(v, sum((r * x_ for x_, r in own), np.zeros(row.size)))
             assert decision.expected == pytest.approx(row @ theta, abs=1e-10)
             assert decision.width == pytest.approx(0.7 * math.sqrt(row @ np.linalg.solve(v, row)), abs=1e-10)
             rows.append((arm, row, reward))
@@ -58,19 +58,19 @@ def test_larl_with_a_context_is_ridge_regression_on_both() -> None:
         past.append((arm, reward))
 
 
-def test_an_agent_that_is_shown_contexts_is_the_engines() -> None:
+def test_agent_with_context_reproduces_engine_trial() -> None:
     spec = larl.LARL(2, context=3)
     result = larl.compare({"it": spec}, WORLD, horizon=80, trials=1, seed=4)
-    agent, walk, arms = larl.Agent(spec, 2, seed=4), Simulator(WORLD, 4, 0), np.asarray(result.arm).ravel()
+    agent, simulator, arms = larl.Agent(spec, 2, seed=4), Simulator(WORLD, 4, 0), np.asarray(result.arm).ravel()
     for t in range(80):
-        decision = agent.decide(context=walk.context.tolist())
+        decision = agent.decide(context=simulator.context.tolist())
         assert decision.arm == str(arms[t])
         arm = int(decision.arm)
-        agent.observe(decision, walk.reward(arm))
-        walk.advance(arm)
+        agent.observe(decision, simulator.reward(arm))
+        simulator.advance(arm)
 
 
-def test_a_late_reward_is_learnt_with_the_context_of_its_own_step() -> None:
+def test_late_reward_uses_the_context_of_its_own_step() -> None:
     late, prompt = (larl.Agent(larl.LARL(1, context=2), 2, seed=2) for _ in range(2))
     draws, decisions = np.random.default_rng(0), []
     for _ in range(10):
@@ -83,14 +83,14 @@ def test_a_late_reward_is_learnt_with_the_context_of_its_own_step() -> None:
     assert np.array_equal(late.state.ridge.theta, prompt.state.ridge.theta)
 
 
-def test_who_looks_at_the_context_regrets_less() -> None:
-    policies = {"blind": larl.LARL(1), "seeing": larl.LARL(1, context=3)}
+def test_context_reduces_regret() -> None:
+    policies = {"without": larl.LARL(1), "with": larl.LARL(1, context=3)}
     total = larl.compare(policies, WORLD, horizon=200, trials=200, seed=0).total()
-    gap = total.sel(policy="blind") - total.sel(policy="seeing")
+    gap = total.sel(policy="without") - total.sel(policy="with")
     assert float(gap.mean()) > 4.0 * float(gap.std() / math.sqrt(gap.size))
 
 
-def test_mistakes_name_the_field() -> None:
+def test_error_messages_name_the_field() -> None:
     with pytest.raises(larl.InvalidValue, match="context"):
         larl.compare({"it": larl.LARL(1, context=2)}, WORLD, horizon=5, trials=1)
     with pytest.raises(larl.InvalidValue, match="eta"):

@@ -1,7 +1,8 @@
-"""The laws that every registered policy obeys."""
+"""Properties of every registered policy."""
 
 import json
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -26,68 +27,68 @@ def fresh(spec: Policy, world: larl.LatentAR = THREE_ARMS) -> tuple:
 
 
 def same(left: tuple, right: tuple) -> bool:
-    """Whether two States are equal bit for bit."""
+    """Return whether two States are equal bit for bit."""
     return all(
         same(a, b) if isinstance(a, tuple) else np.asarray(a).tobytes() == np.asarray(b).tobytes()
         for a, b in zip(left, right, strict=True)
     )
 
 
-def test_live_is_batched_bit_for_bit(spec):
+def test_stepping_by_hand_reproduces_engine_trial(spec):
     batched = trace(spec)
     for trial in range(3):
-        state, walk = fresh(spec), Simulator(THREE_ARMS, SEED, trial)
+        state, simulator = fresh(spec), Simulator(THREE_ARMS, SEED, trial)
         for t in range(HORIZON):
             if isinstance(spec, larl.DynamicOracle):
-                state.means[:] = walk.means
-            arm = decide(state, walk.word)
-            reward = walk.reward(arm)
+                state.means[:] = simulator.means
+            arm = decide(state, simulator.word)
+            reward = simulator.reward(arm)
             assert arm == batched.arm[0, trial, t]
             assert reward == batched.reward[0, trial, t].item()
-            assert walk.means.max() - walk.means[arm] == batched.regret[0, trial, t].item()
+            assert simulator.means.max() - simulator.means[arm] == batched.regret[0, trial, t].item()
             learn(state, arm, reward)
-            walk.advance()
+            simulator.advance()
 
 
-def test_every_trial_starts_afresh(spec):
-    # One trial alone equals the same trial after others, on the same thread and with the same template.
+def test_trials_are_independent_of_each_other(spec):
+    # A trial that runs alone equals the same trial run after others in the same block.
     together = trace(spec, trials=4, threads=1, block=4)
     alone = trace(spec, trials=4, threads=1, block=1)
     assert together.data.identical(alone.data)
 
 
 @pytest.mark.parametrize(("threads", "block"), [(1, 7), (2, 1), (2, 3), (3, None)])
-def test_threads_and_blocks_change_nothing(spec, threads, block):
+def test_results_do_not_depend_on_threads_and_blocks(spec, threads, block):
     expected = trace(spec, trials=9, threads=1, block=9)
     assert trace(spec, trials=9, threads=threads, block=block).data.identical(expected.data)
 
 
-def test_act_changes_nothing_and_update_only_its_own_state(spec):
+def test_act_is_pure_and_update_changes_only_its_own_state(spec):
     state, other = fresh(spec), fresh(spec)
     untouched, rng = copy_fields(other), np.random.default_rng(0)
     for t in range(HORIZON):
         before = copy_fields(state)
-        word = int(policy_bits(SEED, 0, t))
-        assert decide(state, word) == decide(state, word)
+        bits = int(policy_bits(SEED, 0, t))
+        assert decide(state, bits) == decide(state, bits)
         assert same(state, before)
         learn(state, int(rng.integers(3)), float(rng.normal()))
     assert same(other, untouched)
 
 
-def test_specs_survive_json(spec):
+def test_specs_round_trip_through_json(spec):
     assert from_json(spec.to_json()) == spec
     assert from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     assert hash(from_json(spec.to_json())) == hash(spec)
 
 
-def test_a_refusal_survives_pickling():
-    with pytest.raises(larl.InvalidValue) as refusal:
+def test_invalid_value_can_be_pickled():
+    with pytest.raises(larl.InvalidValue) as raised:
         larl.LARL(-1)
-    again = pickle.loads(pickle.dumps(refusal.value))
-    assert (str(again), again.name, again.value) == (str(refusal.value), "s", -1)
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copy), copy.name, copy.value) == (str(raised.value), "s", -1)
 
 
-def test_specs_say_what_is_wrong():
+def test_error_messages_name_field_value_and_accepted_values():
     cases = [
         (lambda: larl.LARL(-1), "LARL: s = -1 is not usable; accepted: a whole number ≥ 0"),
         (lambda: larl.LARL(1.5), "LARL: s = 1.5 is not usable"),
@@ -114,22 +115,24 @@ def test_specs_say_what_is_wrong():
         (lambda: from_dict({"policy": "LARL"}), "LARL: s = None is not usable; accepted: a value"),
         (lambda: from_dict({"policy": "UCB", "s": 1}), "UCB: s = 1 is not usable; accepted: only the fields alpha"),
     ]
-    for make, words in cases:
-        with pytest.raises(larl.InvalidValue) as refusal:
+    for make, message in cases:
+        with pytest.raises(larl.InvalidValue) as raised:
             make()
-        assert words in str(refusal.value)
+        assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_specs_are_frozen_and_described(name):
+def test_specs_are_frozen_and_documented(name):
     spec = next(spec for spec in SPECS if type(spec).__name__ == name)
-    assert REGISTRY[name].__doc__
-    assert not REGISTRY[name].__doc__.startswith(name + "(")
+    documentation = REGISTRY[name].__doc__ or ""
+    assert not documentation.startswith(name + "(")
+    assert "Examples\n" in documentation
+    assert all(f"\n    {field.name} : " in documentation for field in fields(REGISTRY[name]))
     with pytest.raises(AttributeError):
         spec.anything = 1  # type: ignore[attr-defined]
 
 
-DECIDED_BY_NUMBERS = [
+DETERMINISTIC = [
     larl.LARL(0),
     larl.LARL(3),
     larl.LARL(2, radius="theory"),
@@ -147,16 +150,18 @@ DECIDED_BY_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("spec", DECIDED_BY_NUMBERS, ids=str)
-def test_relabelling_the_arms_permutes_the_choices(spec):
-    # The same history under two labellings. Left out are policies that chance or the order of arms decides.
+@pytest.mark.parametrize("spec", DETERMINISTIC, ids=str)
+def test_relabelling_arms_permutes_choices(spec):
+    # The same history under two labellings, for policies that use neither chance nor the order of the arms.
     order = [2, 0, 1]  # new label → old label
     values = THREE_ARMS.to_dict()
-    turned = larl.LatentAR.from_dict(values | {name: [values[name][old] for old in order] for name in ("beta", "mu")})
-    state, other, rng = fresh(spec), fresh(spec, turned), np.random.default_rng(4)
+    relabelled = larl.LatentAR.from_dict(
+        values | {name: [values[name][old] for old in order] for name in ("beta", "mu")}
+    )
+    state, other, rng = fresh(spec), fresh(spec, relabelled), np.random.default_rng(4)
     compared = 0
     for t in range(HORIZON):
-        if t >= 20:  # exploration, first looks and empty windows are over
+        if t >= 20:  # exploration and first plays are over
             assert order[decide(other, 0)] == decide(state, 0)
             compared += 1
         arm, reward = int(rng.integers(3)) if t >= 3 else t, float(rng.normal())
@@ -165,7 +170,7 @@ def test_relabelling_the_arms_permutes_the_choices(spec):
     assert compared == HORIZON - 20
 
 
-def test_ties_go_to_the_lowest_arm():
+def test_ties_go_to_the_first_arm():
     for spec in (larl.LARL(0), larl.UCB(), larl.SlidingWindowUCB(5), larl.DiscountedUCB(0.9), larl.LARL(1)):
         state = fresh(spec)
         if spec == larl.LARL(1):

@@ -1,4 +1,4 @@
-"""Discounted UCB against Garivier & Moulines' index, each discounted sum written out over the whole history."""
+"""Discounted UCB against the index of Garivier & Moulines, with discounted sums over the complete history."""
 
 import math
 
@@ -10,7 +10,7 @@ from tests.stepping import decide, learn
 
 
 def sums(history, discount, arms):
-    """N(a) = Σ γ^{t−s} 1{arm a at s} and the sum of rewards with the same weights, t the latest step."""
+    """Return N(a) = Σ γ^{t−s} 1{arm a at s} and the sum of rewards with the same weights, for the latest step t."""
     plays, total = [0.0] * arms, [0.0] * arms
     for age, (arm, reward) in enumerate(reversed(history)):
         plays[arm] += discount**age
@@ -20,7 +20,7 @@ def sums(history, discount, arms):
 
 @pytest.mark.parametrize(("scale", "xi"), [(1.0, 0.6), (0.4, 0.3), (1.0, 0.0)])
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99, 1.0])
-def test_choices_are_those_of_the_index(discount, scale, xi):
+def test_choices_maximise_the_index(discount, scale, xi):
     rng = np.random.default_rng(int(1000 * discount))
     state, history = larl.DiscountedUCB(discount, scale, xi).init(3), []
     for t in range(250):
@@ -39,16 +39,16 @@ def test_choices_are_those_of_the_index(discount, scale, xi):
         learn(state, *history[-1])
 
 
-def test_arms_are_first_played_in_turn():
+def test_each_arm_is_played_once_first():
     state = larl.DiscountedUCB(0.9).init(4)
     for expected in range(4):
         assert decide(state, 0) == expected
         learn(state, expected, 5.0 - expected)
 
 
-def test_a_neglected_arm_is_tried_again():
-    # n tends to 1/(1 − γ) = 10 while N of an arm left alone tends to 0, so its index passes any bound: with γ = 0.9,
-    # B = 1, ξ = 0.6 and a mean 20 below, 2√(0.6 log 10/N) > 20 + 2√(0.6 log 10/10) at N ≈ 0.0123, 42 steps on.
+def test_unplayed_arm_is_played_again():
+    # n tends to 1/(1 − γ) = 10 while N of an unplayed arm tends to 0, so its index grows without limit: with γ = 0.9,
+    # B = 1, ξ = 0.6 and a mean 20 below, 2√(0.6 log 10/N) > 20 + 2√(0.6 log 10/10) at N ≈ 0.0123, after 42 steps.
     state, steps = larl.DiscountedUCB(0.9).init(2), []
     learn(state, 1, 0.0)
     for t in range(200):

@@ -1,4 +1,4 @@
-"""Exp3 and Rexp3 against Auer et al.'s weights, multiplied out as they are written, and Besbes et al.'s tuning."""
+"""Exp3 and Rexp3 against the weights of Auer et al. and the tuning of Besbes et al., computed directly."""
 
 import math
 
@@ -25,7 +25,7 @@ def mixed(weights, gamma):
 
 
 @pytest.mark.parametrize(("gamma", "low", "high"), [(0.1, 0.0, 1.0), (0.5, -3.0, 2.0), (1.0, 0.0, 1.0)])
-def test_probabilities_are_those_of_the_weights(gamma, low, high):
+def test_probabilities_follow_from_the_weights(gamma, low, high):
     rng = np.random.default_rng(1)
     state, weights, outside = larl.Exp3(gamma, (low, high)).init(4), np.ones(4), 0
     for _ in range(80):
@@ -39,13 +39,13 @@ def test_probabilities_are_those_of_the_weights(gamma, low, high):
     assert outside > 10
 
 
-def test_arms_are_drawn_with_their_probabilities():
+def test_choice_frequencies_are_the_probabilities():
     state = larl.Exp3(0.3).init(3)
     for arm, reward in [(0, 1.0), (2, 0.7), (2, 1.0), (1, 0.1), (2, 0.9)]:
         learn(state, arm, reward)
     p, size = probabilities(state), 8000
-    words = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
-    shares = np.bincount([decide(state, word) for word in words], minlength=3) / size
+    seeds = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
+    shares = np.bincount([decide(state, seed) for seed in seeds], minlength=3) / size
     assert np.ptp(p) > 0.1
     assert np.all(np.abs(shares - p) < 4 * np.sqrt(p * (1 - p) / size))  # 4 standard errors
 
@@ -59,7 +59,7 @@ def test_weights_do_not_overflow():
 
 @pytest.mark.parametrize("variation", [0.01, 0.5, 3.0, 80.0, 1e4])
 @pytest.mark.parametrize(("arms", "horizon"), [(2, 200), (5, 3000)])
-def test_tuning_is_besbes(arms, horizon, variation):
+def test_tuning_is_that_of_besbes_et_al(arms, horizon, variation):
     spec = larl.Rexp3(variation)
     exact = (arms * math.log(arms)) ** (1 / 3) * (horizon / variation) ** (2 / 3)
     length = spec.batch(arms, horizon)
@@ -68,9 +68,9 @@ def test_tuning_is_besbes(arms, horizon, variation):
     assert spec.init(arms, horizon=horizon).gamma == pytest.approx(min(gamma, 1.0), rel=1e-14)
 
 
-def test_restarts_come_exactly_every_batch():
+def test_weights_restart_after_every_batch():
     spec = larl.Rexp3(6.0, (-1.0, 1.0), horizon=120)
-    state, rng = spec.init(3, horizon=10**6), np.random.default_rng(2)  # the spec's own horizon counts
+    state, rng = spec.init(3, horizon=10**6), np.random.default_rng(2)  # the horizon of the spec has priority
     length, weights = math.ceil((3 * math.log(3)) ** (1 / 3) * 20 ** (2 / 3)), np.ones(3)
     for t in range(4 * length + 5):
         if t % length == 0:
@@ -88,9 +88,9 @@ def test_rexp3_with_one_batch_is_exp3():
     exp3 = larl.Exp3(rexp3.gamma).init(2)
     rng = np.random.default_rng(3)
     for t in range(300):
-        word = int(rng.integers(2**63))
-        arm = decide(exp3, word)
-        assert decide(rexp3, word) == arm, t
+        seed = int(rng.integers(2**63))
+        arm = decide(exp3, seed)
+        assert decide(rexp3, seed) == arm, t
         for state in (rexp3, exp3):
             learn(state, arm, float(arm))
     with pytest.raises(larl.InvalidValue, match="horizon"):

@@ -1,4 +1,4 @@
-"""Finite rewards of any kind leave a finite State and valid probabilities, in every policy."""
+"""Any finite rewards leave a finite State and valid probabilities, in every policy."""
 
 import math
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def finite(state: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_state_stays_finite(spec: Policy, kind: str) -> None:
+def test_state_stays_finite(spec: Policy, kind: str) -> None:
     draws, out, notes, can = np.random.default_rng(0), np.zeros(3), np.zeros(3), np.ones(3, dtype=np.bool_)
     state = copy_fields(spec.init(3, horizon=STEPS, world=THREE_ARMS))
     fixed = (state, np.zeros(0), np.uint64(7), np.uint64(8))
@@ -59,7 +59,7 @@ def test_a_state_stays_finite(spec: Policy, kind: str) -> None:
         assert finite(state), t
 
 
-FREE_OF_UNITS = [
+SCALE_INVARIANT = [
     larl.Auto(),
     larl.AdaptiveLARL(),
     larl.SharedLARL(),
@@ -71,8 +71,8 @@ FREE_OF_UNITS = [
 
 
 @pytest.mark.parametrize("pay", [(1.0, 2.0), (2.0, 1.0), (1.0, 2.0, 3.0), (1e6, 1e6 + 1.0), (0.0, 1e-9, 0.0)], ids=str)
-@pytest.mark.parametrize("spec", FREE_OF_UNITS, ids=str)
-def test_of_arms_that_always_pay_the_same_the_better_is_played_in_the_end(spec: Policy, pay: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("spec", SCALE_INVARIANT, ids=str)
+def test_best_of_constant_arms_is_found(spec: Policy, pay: tuple[float, ...]) -> None:
     seeds, steps, best = 8, 150, int(np.argmax(pay))
     for seed in range(seeds):
         agent, hits = larl.Agent(spec, len(pay), seed=seed), 0
@@ -83,8 +83,8 @@ def test_of_arms_that_always_pay_the_same_the_better_is_played_in_the_end(spec: 
         assert hits >= 32, seed
 
 
-def test_rows_beyond_double_precision_do_not_spoil_a_regression() -> None:
-    # Rows of up to 10⁸ in size for 20,000 steps, then ordinary ones: the inverse stays positive definite throughout.
+def test_inverse_stays_positive_definite_after_huge_rewards() -> None:
+    # 20,000 rewards of up to 10⁸, then ordinary ones.
     from larl.policies._linalg.packed_ridge import dense_inverse
 
     state, draws = larl.LARL(2).init(2), np.random.default_rng(3)
@@ -98,19 +98,19 @@ def test_rows_beyond_double_precision_do_not_spoil_a_regression() -> None:
 
 @pytest.mark.parametrize("lost", ["a particle", "a block", "a population", "all", "all and their coordinates"])
 @pytest.mark.parametrize("memory", [15, 500])
-def test_auto_recovers_from_particles_that_are_not_finite(lost: str, memory: int) -> None:
+def test_auto_recovers_from_nonfinite_particles(lost: str, memory: int) -> None:
     state, draws = larl.Auto(orders=(1, 3), particles=32, memory=memory).init(2), np.random.default_rng(5)
-    swarm, rows = state.swarm, state.swarm.rows
+    smc, fields = state.smc, state.smc.fields
     for t in range(40):
         learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
     where: Any = {"a particle": (0, slice(None), 3), "a block": 0}.get(lost, slice(None))
     if lost == "a population":
-        where = swarm.owner == swarm.owner[0]
-    first = 0 if lost.endswith("coordinates") else rows.mean
-    broken = np.zeros_like(swarm.data, dtype=bool)
+        where = smc.owner == smc.owner[0]
+    first = 0 if lost.endswith("coordinates") else fields.mean
+    broken = np.zeros_like(smc.data, dtype=bool)
     broken[where] = True
-    broken[:, :first] = broken[:, rows.weight :] = False
-    swarm.data[broken] = math.nan
+    broken[:, :first] = broken[:, fields.log_weight :] = False
+    smc.data[broken] = math.nan
     for t in range(60):
         learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
         assert finite(state)
@@ -123,7 +123,7 @@ class BrokenState(NamedTuple):
     probability: Any
 
 
-def broken_act(state: BrokenState, word: np.uint64) -> int:
+def broken_act(state: BrokenState, bits: Any) -> int:
     return 0
 
 
@@ -150,13 +150,13 @@ def broken_predict(state: BrokenState, arm: int) -> tuple[float, float]:
 )
 @dataclass(frozen=True)
 class Broken(Policy):
-    """Fails in a way that the last reward names."""
+    """A policy that fails in the way that the last reward selects."""
 
     def init(self, arms: int, **_: Any) -> BrokenState:
         return BrokenState(np.zeros(1), np.ones(1))
 
 
-larl.policies.REGISTRY.pop("Broken")  # the laws of registered policies do not hold for it
+larl.policies.REGISTRY.pop("Broken")  # the tests of all registered policies must not run on it
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ larl.policies.REGISTRY.pop("Broken")  # the laws of registered policies do not h
         (0.25, "forecast"),
     ],
 )
-def test_an_agent_does_not_decide_with_what_is_not_finite(reward: float, message: str, tmp_path: Any) -> None:
+def test_agent_refuses_nonfinite_probabilities_and_states(reward: float, message: str, tmp_path: Any) -> None:
     for live, unit in ((larl.Agent(Broken(), 2), ()), (larl.Cohort(Broken(), 2), ("unit",))):
         decision = live.decide(*unit)
         live.save(tmp_path / f"{len(unit)}.json")
@@ -184,15 +184,15 @@ def test_an_agent_does_not_decide_with_what_is_not_finite(reward: float, message
         assert live.decide(*unit).probabilities == {"0": 1.0, "1": 0.0}
 
 
-def test_true_and_false_are_rewards() -> None:
+def test_booleans_are_accepted_as_rewards() -> None:
     agents = [larl.Agent(larl.UCB(), 2) for _ in range(2)]
     for reward in (True, False, np.True_):
-        for agent, told in zip(agents, (reward, float(reward)), strict=True):
-            agent.observe(agent.decide(), told)
+        for agent, value in zip(agents, (reward, float(reward)), strict=True):
+            agent.observe(agent.decide(), value)
     assert agents[0].pack() == agents[1].pack()
 
 
-def test_a_reward_that_is_too_large_is_refused_with_the_limit() -> None:
+def test_too_large_reward_is_refused_with_the_limit() -> None:
     agent = larl.Agent(larl.UCB(), 2)
     decision = agent.decide()
     with pytest.raises(larl.InvalidValue, match=r"reward = 1e\+200 .*≤ 1e\+100"):

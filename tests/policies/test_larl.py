@@ -1,4 +1,4 @@
-"""LARL against a direct solve, against MABWiser's LinUCB, against UCB, and against the published decisions."""
+"""LARL against a direct solve, MABWiser's LinUCB, UCB, and the published decisions."""
 
 import numba
 import numpy as np
@@ -7,15 +7,14 @@ from mabwiser.mab import MAB, LearningPolicy
 
 import larl
 from larl.policies._lags import dense_context, pair_count, push
-from larl.policies._linalg.packed_ridge import add_row as learn_row
-from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta, predict_arm
+from larl.policies._linalg.packed_ridge import add_row, dense_inverse, dense_theta, predict_arm
 from tests.conftest import THREE_ARMS
 from tests.optional import PUBLISHED
 from tests.stepping import decide, learn
 
 
 @numba.njit
-def score_of(state, arm):
+def prediction(state, arm):
     return predict_arm(state.ridge, arm, state.lags, state.lags.indices.size)
 
 
@@ -26,7 +25,7 @@ def history(world: larl.LatentAR, s: int, steps: int) -> tuple[np.ndarray, np.nd
 
 @pytest.mark.parametrize("s", [0, 1, 2, 5])
 @pytest.mark.parametrize("ridge", [1.0, 0.3])
-def test_estimates_and_choices_are_those_of_a_direct_solve(s, ridge):
+def test_predictions_and_choices_equal_direct_solve(s, ridge):
     arms, rewards = history(THREE_ARMS, s, 80)
     state = larl.LARL(s, alpha=0.7, ridge=ridge).init(3)
     d = 2 * s * 3 + 1
@@ -40,14 +39,14 @@ def test_estimates_and_choices_are_those_of_a_direct_solve(s, ridge):
             assert np.array_equal(dense_context(state.lags, s, 3), phi)
             means = [phi @ np.linalg.solve(gram[a], moment[a]) for a in range(3)]
             widths = [np.sqrt(phi @ np.linalg.solve(gram[a], phi)) for a in range(3)]
-            assert np.allclose([score_of(state, a) for a in range(3)], np.transpose([means, widths]), rtol=1e-8)
+            assert np.allclose([prediction(state, a) for a in range(3)], np.transpose([means, widths]), rtol=1e-8)
             assert decide(state, 0) == np.argmax(np.array(means) + 0.7 * np.array(widths))
             gram[arms[t]] += np.outer(phi, phi)
             moment[arms[t]] += rewards[t] * phi
         learn(state, int(arms[t]), float(rewards[t]))
 
 
-def test_choices_are_those_of_mabwiser():
+def test_choices_equal_mabwiser_linucb():
     s, steps = 3, 150
     arms, rewards = history(THREE_ARMS, s, steps)
     state, contexts = larl.LARL(s).init(3), []
@@ -61,7 +60,7 @@ def test_choices_are_those_of_mabwiser():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
-def test_without_lags_it_is_ucb(alpha):
+def test_larl_without_lags_is_ucb(alpha):
     policies = {"LARL": larl.LARL(0, alpha=alpha, ridge=0.5), "UCB": larl.UCB(alpha=alpha, ridge=0.5)}
     result = larl.compare(policies, THREE_ARMS, horizon=400, trials=50)
     assert np.array_equal(result.arm.sel(policy="LARL"), result.arm.sel(policy="UCB"))
@@ -77,11 +76,11 @@ def test_first_steps_are_random():
 def many_updates(ridge, lags, s, arms, picks, rewards):
     for t in range(picks.size):
         if t >= s:
-            learn_row(ridge, picks[t], lags, s + 1, pair_count(s, arms), rewards[t])
+            add_row(ridge, picks[t], lags, s + 1, pair_count(s, arms), rewards[t])
         push(lags, s, arms, picks[t], rewards[t])
 
 
-def test_a_million_updates_keep_their_digits():
+def test_million_updates_keep_precision():
     s, arms, steps = 5, 2, 1_000_000
     rng = np.random.default_rng(0)
     picks = rng.integers(0, arms, steps)
@@ -92,13 +91,13 @@ def test_a_million_updates_keep_their_digits():
     rows = np.zeros((steps - s, 2 * s * arms + 1))
     rows[:, 0] = 1.0
     for j in range(s):
-        cells = 1 + 2 * (j * arms + picks[s - 1 - j : steps - 1 - j])
-        rows[np.arange(steps - s), cells] = rewards[s - 1 - j : steps - 1 - j]
-        rows[np.arange(steps - s), cells + 1] = 1.0
+        indices = 1 + 2 * (j * arms + picks[s - 1 - j : steps - 1 - j])
+        rows[np.arange(steps - s), indices] = rewards[s - 1 - j : steps - 1 - j]
+        rows[np.arange(steps - s), indices + 1] = 1.0
     for arm in range(arms):
-        mine = picks[s:] == arm
-        gram = rows[mine].T @ rows[mine] + np.eye(rows.shape[1])
-        theta = np.linalg.solve(gram, rows[mine].T @ rewards[s:][mine])
+        own = picks[s:] == arm
+        gram = rows[own].T @ rows[own] + np.eye(rows.shape[1])
+        theta = np.linalg.solve(gram, rows[own].T @ rewards[s:][own])
         inverse = dense_inverse(state.ridge, arm)
         assert np.abs(dense_theta(state.ridge, arm) - theta).max() < 1e-6 * np.abs(theta).max()
         assert np.allclose(inverse, np.linalg.inv(gram), rtol=1e-6, atol=1e-6 * np.abs(inverse).max())
@@ -107,8 +106,8 @@ def test_a_million_updates_keep_their_digits():
 
 @pytest.mark.needs("published")
 def test_published_decisions_are_reproduced():
-    # Fed the published rewards, LARL makes every published choice in all 268 trials whose s is below 15. (Where BIC
-    # chose s = 15 the published agent went on with an older model.)
+    # With the published rewards, LARL makes every published choice in all 268 trials with s < 15. (Where BIC chose
+    # s = 15, the published agent continued with an older model.)
     published = np.load(PUBLISHED)
     spec, checked = larl.LARLBIC(41, explore_with="alternate"), 0
     for k in range(3):
@@ -125,7 +124,7 @@ def test_published_decisions_are_reproduced():
 
 
 @pytest.mark.parametrize("explore_with", ["random", "alternate"])
-def test_bic_chooses_what_a_direct_computation_chooses(explore_with):
+def test_bic_choice_equals_direct_computation(explore_with):
     explore, s_max = 30, 6
     for trial in range(10):
         state, history_arms, history_rewards = larl.LARLBIC(explore, s_max, explore_with).init(2), [], []

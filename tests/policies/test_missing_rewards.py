@@ -1,4 +1,4 @@
-"""What a step without a reward does to each policy, as docs/agent.md says."""
+"""The update of each policy after a step without a reward, as documented in docs/agent.md."""
 
 import math
 from typing import Any
@@ -19,13 +19,13 @@ STEPS = 60
 
 
 def history(seed: int = 3) -> list[tuple[int, float]]:
-    """Random arms, their rewards, one in four missing."""
+    """Return random arms and rewards; a quarter of the rewards is missing."""
     draws = np.random.default_rng(seed)
     rewards = np.where(draws.random(STEPS) < 0.25, math.nan, draws.normal(size=STEPS))
     return list(zip(draws.integers(3, size=STEPS).tolist(), rewards.tolist(), strict=True))
 
 
-def taught(spec: Policy, steps: list[tuple[int, float]]) -> Any:
+def updated_state(spec: Policy, steps: list[tuple[int, float]]) -> Any:
     state = spec.init(3, horizon=STEPS, world=THREE_ARMS)
     for arm, reward in steps:
         learn(state, arm, reward)
@@ -33,12 +33,12 @@ def taught(spec: Policy, steps: list[tuple[int, float]]) -> Any:
 
 
 @pytest.mark.parametrize("spec", [larl.UCB(), larl.ThompsonSampling()], ids=str)
-def test_where_time_does_not_matter_the_step_is_as_if_it_had_not_been(spec: Policy) -> None:
+def test_policies_without_time_ignore_missing_rewards(spec: Policy) -> None:
     seen = [(arm, reward) for arm, reward in history() if not math.isnan(reward)]
-    assert same(taught(spec, history()), taught(spec, seen))
+    assert same(updated_state(spec, history()), updated_state(spec, seen))
 
 
-def test_discounts_go_on() -> None:
+def test_discounted_counts_decay_at_missing_rewards() -> None:
     state, plays, total = larl.DiscountedUCB(0.9).init(3), np.zeros(3), np.zeros(3)
     for arm, reward in history():
         learn(state, arm, reward)
@@ -50,20 +50,20 @@ def test_discounts_go_on() -> None:
     assert state.total == pytest.approx(total, rel=1e-12)
 
 
-def test_windows_slide_by_steps_not_by_rewards() -> None:
+def test_window_slides_at_missing_rewards() -> None:
     size, steps = 7, history()
     state = larl.SlidingWindowUCB(size).init(3)
     for t, (arm, reward) in enumerate(steps):
         learn(state, arm, reward)
         latest = [(a, r) for a, r in steps[max(t + 1 - size, 0) : t + 1] if not math.isnan(r)]
         for each in range(3):
-            mine = [r for a, r in latest if a == each]
-            assert state.window.plays[each] == len(mine)
-            assert state.window.total[each] == pytest.approx(sum(mine), abs=1e-12)
+            rewards = [r for a, r in latest if a == each]
+            assert state.window.plays[each] == len(rewards)
+            assert state.window.total[each] == pytest.approx(sum(rewards), abs=1e-12)
 
 
-def test_a_change_is_as_likely_as_ever() -> None:
-    state = taught(larl.ChangePointThompson(hazard=0.1, memory=20), history()[:5])
+def test_hazard_applies_at_missing_rewards() -> None:
+    state = updated_state(larl.ChangePointThompson(hazard=0.1, memory=20), history()[:5])
     before, used = state.weight.copy(), int(state.used[0])
     learn(state, 0, math.nan)
     assert state.weight[:used] == pytest.approx(0.9 * before[:used], rel=1e-12)
@@ -71,7 +71,7 @@ def test_a_change_is_as_likely_as_ever() -> None:
     assert np.all(state.plays[used] == 0.0)
 
 
-def test_batches_of_exp3_end_when_they_end() -> None:
+def test_exp3_batch_counts_missing_rewards() -> None:
     state = larl.Rexp3(20.0, (-5.0, 5.0), horizon=400).init(3)
     for _ in range(state.batch - 1):
         learn(state, 0, 5.0)
@@ -81,15 +81,15 @@ def test_batches_of_exp3_end_when_they_end() -> None:
     assert state.log_weight.tolist() == [0.0, 0.0, 0.0] != weights.tolist()
 
 
-def test_estimates_of_ar2_fade() -> None:
-    state = taught(larl.AR2(0.8, 1.0, epoch=50), [(0, 1.0), (1, 2.0), (2, 3.0)])
+def test_ar2_estimates_decay_at_missing_rewards() -> None:
+    state = updated_state(larl.AR2(0.8, 1.0, epoch=50), [(0, 1.0), (1, 2.0), (2, 3.0)])
     before = state.estimate.copy()
     learn(state, 1, math.nan)
     assert state.estimate == pytest.approx(0.8 * before)
 
 
-def test_ar_ucb_remembers_what_it_expected() -> None:
-    state = taught(larl.ARUCB(2), [(t % 3, float(t % 5)) for t in range(30)])
+def test_ar_ucb_imputes_the_prediction() -> None:
+    state = updated_state(larl.ARUCB(2), [(t % 3, float(t % 5)) for t in range(30)])
     x = state.context.copy()
     learn(state, 1, math.nan)
     assert state.context.tolist() == [1.0, pytest.approx(float(state.ridge.theta[1] @ x)), x[1]]
@@ -99,7 +99,7 @@ def test_ar_ucb_remembers_what_it_expected() -> None:
 
 
 def rows_of(steps: list[tuple[int, float]], s: int) -> list[tuple[int, Any, float]]:
-    """LARL's rows in the paper's order of entries; of a lag that is missing neither reward nor indicator is there."""
+    """Return LARL's rows in the paper's order; a missing lag has neither reward nor indicator."""
     rows = []
     for t in range(s, len(steps)):
         x = np.zeros((2, s, 3))
@@ -112,20 +112,20 @@ def rows_of(steps: list[tuple[int, float]], s: int) -> list[tuple[int, Any, floa
 
 
 def order(s: int) -> Any:
-    """Where the entries of θ as it is kept stand in the paper's order."""
-    cells = [1 + 2 * ((s - 1 - j) * 3 + a) for j in range(s) for a in range(3)]
-    return np.array(cells + [cell + 1 for cell in cells] + [0])
+    """Return the permutation from the stored order of θ to the paper's."""
+    rewards = [1 + 2 * ((s - 1 - j) * 3 + a) for j in range(s) for a in range(3)]
+    return np.array(rewards + [index + 1 for index in rewards] + [0])
 
 
 def fitted(rows: list[tuple[int, Any, float]], arm: int, size: int) -> Any:
-    mine = [(x, r) for a, x, r in rows if a == arm]
-    v = np.eye(size) + sum((np.outer(x, x) for x, _ in mine), np.zeros((size, size)))
-    return np.linalg.solve(v, sum((r * x for x, r in mine), np.zeros(size))), v
+    own = [(x, r) for a, x, r in rows if a == arm]
+    v = np.eye(size) + sum((np.outer(x, x) for x, _ in own), np.zeros((size, size)))
+    return np.linalg.solve(v, sum((r * x for x, r in own), np.zeros(size))), v
 
 
-def test_larls_context_marks_what_is_missing() -> None:
+def test_larl_context_omits_missing_rewards() -> None:
     s, steps = 3, history()
-    state = taught(larl.LARL(s), steps)
+    state = updated_state(larl.LARL(s), steps)
     for arm in range(3):
         theta, v = fitted(rows_of(steps, s), arm, 6 * s + 1)
         assert dense_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-10)
@@ -134,32 +134,32 @@ def test_larls_context_marks_what_is_missing() -> None:
     assert latest.tolist() == [0.0 if math.isnan(reward) else 1.0 for _, reward in steps[-s:]]
 
 
-def test_the_window_of_linucb_counts_steps() -> None:
+def test_linucb_window_slides_at_missing_rewards() -> None:
     s, window, steps = 2, 15, history()
-    state = taught(larl.SlidingWindowLinUCB(s, window), steps)
+    state = updated_state(larl.SlidingWindowLinUCB(s, window), steps)
     kept = rows_of(steps[-window - s :], s)
     for arm in range(3):
         theta, _ = fitted(kept, arm, 6 * s + 1)
         assert dense_theta(state.ridge, arm)[order(s)] == pytest.approx(theta, abs=1e-9)
 
 
-def test_bic_is_computed_on_the_rows_there_are() -> None:
+def test_bic_uses_only_rows_with_rewards() -> None:
     steps = history()[:20]
-    state = taught(larl.LARLBIC(20, s_max=4), steps)
-    found = []
+    state = updated_state(larl.LARLBIC(20, s_max=4), steps)
+    criteria = []
     for s in range(1, 5):
         rows = rows_of(steps, s)
         rss = sum((r - x @ fitted(rows, arm, 6 * s + 1)[0]) ** 2 for arm, x, r in rows)
-        found.append(len(rows) * math.log(rss / len(rows)) + (6 * s + 1) * math.log(len(rows)))
-    assert state.chosen[0] == 1 + int(np.argmin(found))
+        criteria.append(len(rows) * math.log(rss / len(rows)) + (6 * s + 1) * math.log(len(rows)))
+    assert state.chosen[0] == 1 + int(np.argmin(criteria))
     theta, _ = fitted(rows_of(steps, int(state.chosen[0])), 0, 6 * int(state.chosen[0]) + 1)
     size = 1 + 6 * int(state.chosen[0])
     assert dense_theta(state.ridge, 0)[:size][order(int(state.chosen[0]))] == pytest.approx(theta, abs=1e-10)
 
 
-def test_a_steady_filter_takes_what_it_predicted_for_what_it_missed() -> None:
+def test_steady_filter_imputes_the_prediction() -> None:
     spec = larl.KalmanOracle(filter="steady")
-    state = taught(spec, [(0, 2.0), (1, -1.0), (2, 0.5), (0, 1.5)])
+    state = updated_state(spec, [(0, 2.0), (1, -1.0), (2, 0.5), (0, 1.5)])
     before, gamma = state.z.copy(), THREE_ARMS.system.gamma
     learn(state, 0, math.nan)
     assert state.z == pytest.approx(gamma @ before + THREE_ARMS.system.drift, abs=1e-12)
@@ -167,9 +167,9 @@ def test_a_steady_filter_takes_what_it_predicted_for_what_it_missed() -> None:
 
 
 @pytest.mark.parametrize("spec", live_specs(), ids=str)
-def test_steps_without_a_reward_before_the_first_spoil_nothing(spec: Policy) -> None:
-    """What is no number after them was none before anything was seen, or is none without them."""
+def test_missing_rewards_before_the_first_add_no_nan(spec: Policy) -> None:
+    """A State that starts with missing rewards has no more nan than one that does not."""
     first = [(0, math.nan), (1, math.nan)]
-    late, plain = taught(spec, first + history()), taught(spec, history())
-    for mine, others in zip(leaves(late), leaves(plain), strict=True):
-        assert np.isnan(mine).sum() <= np.isnan(others).sum()
+    late, plain = updated_state(spec, first + history()), updated_state(spec, history())
+    for one, other in zip(leaves(late), leaves(plain), strict=True):
+        assert np.isnan(one).sum() <= np.isnan(other).sum()

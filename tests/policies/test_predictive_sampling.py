@@ -1,4 +1,4 @@
-"""Predictive sampling against the joint Gaussian of a long path and all its rewards, written out as one precision."""
+"""Predictive sampling against the joint normal distribution of a long path and all its rewards."""
 
 import math
 
@@ -12,7 +12,7 @@ from larl import worlds
 from larl.policies.predictive_sampling import sampling_variance
 from tests.stepping import decide, learn
 
-FUTURE = 120  # steps; at radius 0.9 what lies beyond moves a variance by 0.9²⁴⁰ ≈ 10⁻¹¹ of it, or less
+FUTURE = 120  # steps; at radius 0.9, later rewards change a variance by a share of at most 0.9²⁴⁰ ≈ 10⁻¹¹
 
 
 @numba.njit
@@ -33,10 +33,10 @@ def random_world(k, seed):
 
 
 def posterior(world, plays, future):
-    """Mean and variance of z_t given the plays before t = len(plays) and all arms' rewards of `future` steps after t.
+    """Return mean and variance of z_t given the plays before t = len(plays) and all rewards of `future` steps after t.
 
-    The path z_0 … has precision Σ dᵀd/σ_z² over its equations d·z = γ₀, plus its start's; each reward adds (β/sd)².
-    (The variance does not depend on the future's values: they are left out of the mean.)
+    The path z_0 … has precision Σ dᵀd/σ_z² over its equations d·z = γ₀, plus that of the start; each reward adds
+    (β/sd)². The mean ignores the future rewards, because the variance does not depend on their values.
     """
     k, t = world.k, len(plays)
     n = max(k, t + 1 + future)
@@ -60,7 +60,7 @@ def posterior(world, plays, future):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_sampling_variance_is_what_the_future_would_remove(k, seed):
+def test_sampling_variance_is_the_reduction_by_future_rewards(k, seed):
     world, rng, plays = random_world(k, seed), np.random.default_rng(seed), []
     state = larl.PredictiveSampling().init(world.arms, horizon=20, world=world)
     for t in range(12):
@@ -73,7 +73,7 @@ def test_sampling_variance_is_what_the_future_would_remove(k, seed):
 
 
 @pytest.mark.parametrize("steps", [0, 1, 9])
-def test_arms_are_drawn_with_their_probabilities(steps):
+def test_choice_frequencies_are_exact(steps):
     world = larl.LatentAR(gammas=(0.5, 0.4), beta=(-1.0, 0.6), mu=(0.2, 0.0), gamma0=0.1, sigma_z=0.7, sigma_r=0.9)
     state, rng, plays, size = larl.PredictiveSampling().init(2, world=world), np.random.default_rng(1), [], 5000
     for t in range(steps):
@@ -82,21 +82,21 @@ def test_arms_are_drawn_with_their_probabilities(steps):
     mean, before = posterior(world, plays, 0)
     sd = math.sqrt(before - posterior(world, plays, FUTURE)[1])
     p = norm.cdf((mean - 0.2 / 1.6) / sd)  # arm 1 is better where 0.6z > 0.2 − z
-    words = rng.integers(0, 2**64, size, dtype=np.uint64)
-    share = np.mean([decide(state, word) for word in words])
+    seeds = rng.integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, seed) for seed in seeds])
     assert 0.05 < p < 0.95
     assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
 
 
-def test_where_the_future_says_nothing_it_does_not_explore():
-    # Without memory z_t leaves no trace in later rewards: every word gives the arm best at E z_t = γ₀.
+def test_no_exploration_without_future_information():
+    # If γ = 0, later rewards do not depend on z_t: the choice is always the best arm at E z_t = γ₀.
     world = larl.LatentAR(gammas=(0.0,), beta=(-1.0, 1.0), mu=(0.0, 0.0), gamma0=0.01)
     state = larl.PredictiveSampling().init(2, world=world)
-    assert {decide(state, word) for word in range(200)} == {1}
+    assert {decide(state, seed) for seed in range(200)} == {1}
     assert variance_of(state) == 0.0
 
 
-def test_an_arm_that_tells_nothing_is_not_counted():
+def test_arm_without_information_does_not_count():
     with_it = larl.LatentAR(gammas=(0.8,), beta=(0.0, 1.0, -2.0), mu=(0.5, 0.0, 0.0))
     without = larl.LatentAR(gammas=(0.8,), beta=(1.0, -2.0), mu=(0.0, 0.0))
     variances = [variance_of(larl.PredictiveSampling().init(w.arms, world=w)) for w in (with_it, without)]

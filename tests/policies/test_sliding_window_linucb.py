@@ -1,4 +1,4 @@
-"""Sliding-window LinUCB against a ridge regression solved afresh, at every step, on exactly the rows of the window."""
+"""Sliding-window LinUCB against a ridge regression that is solved directly on the rows of the window."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ ARMS = 3
 
 
 def context(history, s):
-    """A constant, then for each lag (latest first) and arm a reward and an indicator, zeros but for the arm played."""
+    """Return a constant, then for each lag (latest first) and arm a reward and an indicator, 0 for arms not played."""
     x = np.zeros((s, ARMS, 2))
     for lag in range(s):
         arm, reward = history[-1 - lag]
@@ -22,7 +22,7 @@ def context(history, s):
 
 
 def fit(rows, d, ridge):
-    """For each arm θ and V⁻¹, from its rows alone."""
+    """Return θ and V⁻¹ of each arm, from its rows."""
     result = []
     for arm in range(ARMS):
         x = np.array([x for other, x, _ in rows if other == arm]).reshape(-1, d)
@@ -34,10 +34,10 @@ def fit(rows, d, ridge):
 
 @pytest.mark.parametrize(("s", "window"), [(0, 1), (0, 6), (1, 2), (2, 15), (3, 40)])
 @pytest.mark.parametrize(("alpha", "ridge"), [(1.0, 1.0), (0.4, 0.2)])
-def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
+def test_fit_equals_ridge_regression_of_the_window(s, window, alpha, ridge):
     rng, d = np.random.default_rng(window), 2 * s * ARMS + 1
     state = larl.SlidingWindowLinUCB(s, window, alpha, ridge).init(ARMS)
-    history, rows, walk = [], [], Simulator(THREE_ARMS, seed=3, trial=window)
+    history, rows, simulator = [], [], Simulator(THREE_ARMS, seed=3, trial=window)
     for _ in range(s + 5 * window + 7):
         arm = int(rng.integers(ARMS))
         if len(history) >= s:
@@ -45,59 +45,59 @@ def test_fit_is_the_ridge_regression_of_the_window(s, window, alpha, ridge):
             model = fit(rows[-window:], d, ridge)
             thetas = [dense_theta(state.ridge, each) for each in range(ARMS)]
             assert np.allclose(thetas, [theta for theta, _ in model], rtol=1e-8, atol=1e-9)
-            ours = [dense_inverse(state.ridge, each) for each in range(ARMS)]
-            assert np.allclose(ours, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
+            inverses = [dense_inverse(state.ridge, each) for each in range(ARMS)]
+            assert np.allclose(inverses, [inverse for _, inverse in model], rtol=1e-8, atol=1e-9)
             bounds = [x @ theta + alpha * np.sqrt(x @ inverse @ x) for theta, inverse in model]
             best = decide(state, 0)
             assert bounds[best] > max(bounds) - 1e-9  # arms with no row in the window tie
             arm = best if rng.random() < 0.5 else arm
-            rows.append((arm, x, walk.reward(arm)))
-        history.append((arm, walk.reward(arm)))
+            rows.append((arm, x, simulator.reward(arm)))
+        history.append((arm, simulator.reward(arm)))
         learn(state, *history[-1])
-        walk.advance()
+        simulator.advance()
 
 
 @pytest.mark.parametrize("s", [0, 1, 4])
-def test_a_window_as_long_as_the_horizon_is_larl(s):
+def test_window_as_long_as_horizon_is_larl(s):
     horizon = 200
     specs = larl.SlidingWindowLinUCB(s, window=horizon - s, alpha=0.7), larl.LARL(s, alpha=0.7)
     for trial in range(5):
-        states, walk, rng = (
+        states, simulator, rng = (
             [spec.init(ARMS) for spec in specs],
             Simulator(THREE_ARMS, 5, trial),
             np.random.default_rng(0),
         )
         for _ in range(horizon):
-            word = int(rng.integers(2**63))
-            windowed, plain = (decide(state, word) for state in states)
+            seed = int(rng.integers(2**63))
+            windowed, plain = (decide(state, seed) for state in states)
             assert windowed == plain
             for state in states:
-                learn(state, plain, walk.reward(plain))
-            walk.advance()
+                learn(state, plain, simulator.reward(plain))
+            simulator.advance()
 
 
-def test_a_short_window_is_not_larl():
+def test_short_window_differs_from_larl():
     specs = {"window": larl.SlidingWindowLinUCB(1, window=20), "all": larl.LARL(1)}
     result = larl.compare(specs, THREE_ARMS, horizon=120, trials=4, progress=False)
     same = (result.arm.sel(policy="window") == result.arm.sel(policy="all")).values
-    assert same[:, :21].all()  # 20 rows, the first at step 1: until step 21 nothing has left the window
+    assert same[:, :21].all()  # 20 rows, the first at step 1: until step 21 no row has left the window
     assert not same.all()
 
 
-def test_the_first_steps_are_random():
+def test_first_steps_are_random():
     state, size = larl.SlidingWindowLinUCB(2, window=5).init(ARMS), 6000
-    words = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
+    seeds = np.random.default_rng(0).integers(0, 2**64, size, dtype=np.uint64)
     for _ in range(2):
-        shares = np.bincount([decide(state, word) for word in words], minlength=ARMS) / size
+        shares = np.bincount([decide(state, seed) for seed in seeds], minlength=ARMS) / size
         assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / size)  # 4 standard errors
         learn(state, 1, 5.0)
-    assert len({decide(state, word) for word in words}) == 1
+    assert len({decide(state, seed) for seed in seeds}) == 1
 
 
 @pytest.mark.parametrize(("scale", "ridge"), [(1e4, 1.0), (1e5, 1.0), (10.0, 1e-6)])
 @pytest.mark.parametrize("window", [15, 50])
-def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
-    # Removing a row divides by 1 − leverage, which is near 0 for a row with no like in the window.
+def test_removing_isolated_rows_keeps_precision(scale, ridge, window):
+    # Removing a row divides by 1 − leverage, which is near 0 if no other row of the window is similar.
     state, rng, rows = larl.SlidingWindowLinUCB(2, window=window, ridge=ridge).init(2), np.random.default_rng(0), []
     for t in range(10 * window):
         arm, reward = decide(state, int(rng.integers(2**63))), float(scale * (1 + rng.normal()))
@@ -111,7 +111,7 @@ def test_rows_that_stand_alone_are_forgotten_without_loss(scale, ridge, window):
         learn(state, arm, reward)
         if t % 7 == 0 and rows:
             for other in range(2):
-                mine = [(x, y) for a, x, y in rows[-window:] if a == other]
-                a = np.array([*(x for x, _ in mine), *(np.sqrt(ridge) * np.eye(9))])
-                theta = np.linalg.lstsq(a, np.array([y for _, y in mine] + [0.0] * 9), rcond=None)[0]
+                own = [(x, y) for a, x, y in rows[-window:] if a == other]
+                a = np.array([*(x for x, _ in own), *(np.sqrt(ridge) * np.eye(9))])
+                theta = np.linalg.lstsq(a, np.array([y for _, y in own] + [0.0] * 9), rcond=None)[0]
                 assert np.abs(a @ (dense_theta(state.ridge, other) - theta)).max() < 1e-3 * scale

@@ -1,4 +1,4 @@
-"""Sliding-window UCB against Garivier & Moulines' index, computed from the written-out list of the last plays."""
+"""Sliding-window UCB against the index of Garivier & Moulines, computed from the list of the last plays."""
 
 import math
 
@@ -10,7 +10,7 @@ from tests.stepping import decide, learn
 
 
 def index(history, window, arms, scale, xi):
-    """Mean + B√(ξ log(min(t, window))/N) of each arm, inf for an arm that the window does not hold."""
+    """Return mean + B√(ξ log(min(t, window))/N) of each arm, inf for an arm without a play in the window."""
     recent = history[-window:]
     seen = [[reward for arm, reward in recent if arm == a] for a in range(arms)]
     return [
@@ -21,7 +21,7 @@ def index(history, window, arms, scale, xi):
 
 @pytest.mark.parametrize(("scale", "xi"), [(1.0, 0.6), (2.5, 0.1), (1.0, 0.0)])
 @pytest.mark.parametrize("window", [1, 2, 4, 13, 1000])
-def test_choices_are_those_of_the_index(window, scale, xi):
+def test_choices_maximise_the_index(window, scale, xi):
     rng = np.random.default_rng(window)
     state, history = larl.SlidingWindowUCB(window, scale, xi).init(3), []
     for t in range(300):
@@ -34,8 +34,9 @@ def test_choices_are_those_of_the_index(window, scale, xi):
 
 
 @pytest.mark.parametrize(("window", "steps"), [(1000, 4), (1000, 9), (5, 5), (5, 23)])
-def test_the_bonus_counts_the_steps_in_the_window(window, steps):
-    # Arm 0 once at 0 and arm 1 otherwise at m: arm 0 is played where m < (1 − 1/√(n−1))·2√(0.6 log n), n = min(t, w).
+def test_bonus_uses_the_number_of_steps_in_the_window(window, steps):
+    # Arm 0 once with reward 0, otherwise arm 1 with reward m: arm 0 is played if m < (1 − 1/√(n−1))·2√(0.6 log n),
+    # n = min(t, w).
     n = min(steps, window)
     level = (1.0 - 1.0 / math.sqrt(n - 1)) * 2.0 * math.sqrt(0.6 * math.log(n))
     for factor, expected in [(1 - 1e-9, 0), (1 + 1e-9, 1)]:
@@ -46,15 +47,15 @@ def test_the_bonus_counts_the_steps_in_the_window(window, steps):
         assert decide(state, 0) == expected
 
 
-def test_arms_are_first_played_in_turn():
+def test_each_arm_is_played_once_first():
     state = larl.SlidingWindowUCB(10).init(4)
     for expected in range(4):
         assert decide(state, 0) == expected
         learn(state, expected, 5.0 - expected)
 
 
-def test_what_left_the_window_has_no_say():
-    # Whole rewards, so that sums are exact: two pasts followed by the same 8 steps give the same window.
+def test_steps_before_the_window_have_no_effect():
+    # Integer rewards, so that sums are exact: two histories with the same last 8 steps give the same window.
     states = [larl.SlidingWindowUCB(8).init(3) for _ in range(2)]
     for state, past in zip(states, (20, 13), strict=True):
         rng = np.random.default_rng(past)
@@ -66,8 +67,8 @@ def test_what_left_the_window_has_no_say():
     assert np.array_equal(states[0].window.plays, states[1].window.plays)
 
 
-def test_rounding_errors_do_not_stay():
-    # Rewards of 10¹⁶ lose all digits of the small ones beside them; a window later nothing of that is left.
+def test_rounding_errors_leave_with_the_window():
+    # Next to rewards of 10¹⁶, small ones lose all digits; one window later the sums are exact again.
     state, rng = larl.SlidingWindowUCB(10).init(2), np.random.default_rng(0)
     rewards = rng.normal(size=40)
     rewards[:20:3] = 1e16

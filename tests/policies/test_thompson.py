@@ -1,4 +1,4 @@
-"""Gaussian Thompson sampling against posteriors written out from the history, and exact probabilities of two arms."""
+"""Gaussian Thompson sampling against posteriors computed from the history, and exact probabilities of two arms."""
 
 import math
 
@@ -19,7 +19,7 @@ def posterior_of(count, total, sigma, prior_sd):
     return posterior(count, total, sigma, prior_sd)
 
 
-# What each policy makes of a play `age` steps before the latest: how much it counts.
+# Each policy, and the weight that it gives to a play `age` steps before the latest.
 POLICIES = {
     "plain": (larl.ThompsonSampling(SIGMA, PRIOR), lambda age: 1.0),
     "discounted": (larl.DiscountedThompson(0.8, SIGMA, PRIOR), lambda age: 0.8**age),
@@ -28,20 +28,20 @@ POLICIES = {
 
 
 def reference(history, arm, weight):
-    """Posterior mean and sd of one arm's mean: precisions add, a play that counts w has precision w/σ²."""
+    """Return posterior mean and sd of one arm's mean; a play with weight w has precision w/σ²."""
     ages = [(weight(len(history) - 1 - i), reward) for i, (a, reward) in enumerate(history) if a == arm]
     precision = PRIOR**-2 + sum(w for w, _ in ages) * SIGMA**-2
     return sum(w * r for w, r in ages) * SIGMA**-2 / precision, precision**-0.5
 
 
 def moments(state, arms):
-    """Posterior mean and sd of each arm's mean, as the policy has them."""
-    held = getattr(state, "window", state)
-    return [posterior_of(held.plays[a], held.total[a], state.sigma, state.prior_sd) for a in range(arms)]
+    """Return posterior mean and sd of each arm's mean according to the State."""
+    counts = getattr(state, "window", state)
+    return [posterior_of(counts.plays[a], counts.total[a], state.sigma, state.prior_sd) for a in range(arms)]
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_posteriors_are_those_of_the_history(name):
+def test_posteriors_equal_those_from_the_history(name):
     spec, weight = POLICIES[name]
     state, history, rng = spec.init(3), [], np.random.default_rng(0)
     for _ in range(60):
@@ -51,7 +51,7 @@ def test_posteriors_are_those_of_the_history(name):
         learn(state, *history[-1])
 
 
-def test_posterior_is_the_conditional_of_the_joint_gaussian():
+def test_posterior_is_the_conditional_of_the_joint_normal():
     rewards = np.random.default_rng(1).normal(1.0, 2.0, 7)
     state = larl.ThompsonSampling(SIGMA, PRIOR).init(2)
     for reward in rewards:
@@ -64,25 +64,25 @@ def test_posterior_is_the_conditional_of_the_joint_gaussian():
 
 @pytest.mark.parametrize("rewards", [[], [(0, 1.0), (1, 0.2), (1, 0.9), (0, 0.1)], [(0, 0.3)] * 9 + [(1, 1.0)]])
 @pytest.mark.parametrize("name", POLICIES)
-def test_two_arms_are_drawn_with_their_probabilities(name, rewards):
+def test_choice_frequencies_of_two_arms_are_exact(name, rewards):
     spec, weight = POLICIES[name]
     state, size = spec.init(2), 5000
     for arm, reward in rewards:
         learn(state, arm, reward)
     (m0, s0), (m1, s1) = (reference(rewards, a, weight) for a in range(2))
     p = norm.cdf((m1 - m0) / math.hypot(s0, s1))
-    words = np.random.default_rng(7).integers(0, 2**64, size, dtype=np.uint64)
-    share = np.mean([decide(state, word) for word in words])
+    seeds = np.random.default_rng(7).integers(0, 2**64, size, dtype=np.uint64)
+    share = np.mean([decide(state, seed) for seed in seeds])
     assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / size)  # 4 standard errors
 
 
 @pytest.mark.parametrize("spec", [larl.DiscountedThompson(1.0, SIGMA, PRIOR), larl.SlidingWindowThompson(300, SIGMA)])
-def test_without_forgetting_it_is_the_plain_one(spec):
+def test_without_forgetting_it_is_thompson_sampling(spec):
     states = [spec.init(3), larl.ThompsonSampling(SIGMA, spec.prior_sd).init(3)]
     rng, played = np.random.default_rng(4), set()
     for _ in range(300):
-        word = int(rng.integers(2**63))
-        arm, same = (decide(state, word) for state in states)
+        seed = int(rng.integers(2**63))
+        arm, same = (decide(state, seed) for state in states)
         assert arm == same
         played.add(arm)
         reward = rng.normal(0.2 * arm)

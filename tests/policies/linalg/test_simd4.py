@@ -1,10 +1,11 @@
-"""Operations on four numbers at once give what their definitions say, to the last bit, and touch nothing else."""
+"""Compiled operations on four numbers equal their NumPy references bit for bit, and write only where they should."""
 
 import numba
 import numpy as np
 import pytest
 
 from larl.policies._linalg.simd4 import (
+    REFERENCES,
     aligned_zeros,
     broadcast4,
     extract_lane,
@@ -18,63 +19,117 @@ from larl.policies._linalg.simd4 import (
     store4,
 )
 
+SIZE = 32
+RESULT = 20  # where the cases write
 
-@numba.njit
-def arithmetic(x):
-    store4(x, 8, load4(x, 0) + load4(x, 4))
-    store4(x, 12, load4(x, 0) - load4(x, 4))
-    store4(x, 16, load4(x, 0) * load4(x, 4))
-    sums = load4(x, 0) * broadcast4(0.3)
-    for i in range(1, 5):
+
+# One case per operation: it reads x[:16] and writes x[RESULT : RESULT + 4]. `load4` and `store4` are in all of them.
+def load4_case(x):
+    store4(x, 20, load4(x, 3))
+
+
+def store4_case(x):
+    store4(x, 20, load4(x, 0))
+
+
+def broadcast4_case(x):
+    store4(x, 20, broadcast4(x[5]))
+
+
+def extract_lane_case(x):
+    x[20] = extract_lane(load4(x, 0), 0)
+    x[21] = extract_lane(load4(x, 0), 1)
+    x[22] = extract_lane(load4(x, 0), 2)
+    x[23] = extract_lane(load4(x, 0), 3)
+
+
+def shuffle_0101_case(x):
+    store4(x, 20, shuffle_0101(load4(x, 0)))
+
+
+def shuffle_2301_case(x):
+    store4(x, 20, shuffle_2301(load4(x, 0)))
+
+
+def shuffle_0132_case(x):
+    store4(x, 20, shuffle_0132(load4(x, 0)))
+
+
+def horizontal_sums_case(x):
+    store4(x, 20, horizontal_sums(load4(x, 0), load4(x, 4), load4(x, 8), load4(x, 12)))
+
+
+def sqrt_nonnegative_case(x):
+    store4(x, 20, sqrt_nonnegative(load4(x, 0)))
+
+
+def no_unroll_case(x):
+    total = broadcast4(0.0)
+    for i in range(5):
         no_unroll()
-        sums += load4(x, i)
-    store4(x, 21, sums)
+        total += load4(x, i)
+    store4(x, 20, total)
 
 
-@numba.njit
-def moves(x):
-    store4(x, 4, shuffle_0101(load4(x, 0)))
-    store4(x, 8, shuffle_2301(load4(x, 0)))
-    store4(x, 12, shuffle_0132(load4(x, 0)))
-    x[17] = extract_lane(load4(x, 0), 2)
+def plus_case(x):
+    store4(x, 20, load4(x, 0) + load4(x, 4))
 
 
-@numba.njit
-def ends(x):
-    store4(x, 16, horizontal_sums(load4(x, 0), load4(x, 4), load4(x, 8), load4(x, 12)))
-    store4(x, 20, sqrt_nonnegative(load4(x, 16)))
+def minus_case(x):
+    store4(x, 20, load4(x, 0) - load4(x, 4))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_arithmetic(seed):
-    x = np.random.default_rng(seed).normal(size=27)
-    expected, a, b = x.copy(), x[:4], x[4:8]
-    expected[8:20] = np.concatenate([a + b, a - b, a * b])
-    sums = a * 0.3
-    for i in range(1, 5):
-        sums = sums + x[i : i + 4]
-    expected[21:25] = sums
-    arithmetic(x)
-    assert np.array_equal(x, expected)
+def times_case(x):
+    store4(x, 20, load4(x, 0) * load4(x, 4))
 
 
-def test_moves():
-    x = np.append([1.0, 2.0, 3.0, 4.0], np.full(16, 9.0))
-    moves(x)
-    assert x.tolist() == [1, 2, 3, 4, 1, 2, 1, 2, 3, 4, 1, 2, 1, 2, 4, 3, 9, 3, 9, 9]
+def nested_case(x):
+    store4(x, 20, load4(x, 0) * load4(x, 4) - load4(x, 8) * load4(x, 12) + load4(x, 2))  # must not be fused
 
 
-def test_totals_and_roots():
-    x = np.append(np.random.default_rng(0).normal(size=16), np.full(9, 9.0))
-    ends(x)
-    assert np.array_equal(x[16:20], [(a + b) + (c + d) for a, b, c, d in x[:16].reshape(4, 4)])
-    assert 0 < np.sum(x[16:20] < 0) < 4
-    assert np.array_equal(x[20:24], np.sqrt(np.maximum(x[16:20], 0.0)))
-    assert x[24] == 9.0
+CASES = {name.removesuffix("_case"): case for name, case in list(globals().items()) if name.endswith("_case")}
+
+
+def evaluate_with_references(case, x):
+    """Run a case in the interpreter, with the NumPy reference of each operation in place of the intrinsic."""
+    type(case)(case.__code__, globals() | REFERENCES)(x)
+
+
+def test_every_operation_has_a_case():
+    assert set(REFERENCES) <= set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_operation_equals_reference_bit_for_bit(name):
+    compiled = numba.njit(CASES[name])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=SIZE) * 10.0 ** rng.integers(-8, 8, SIZE)
+        expected = x.copy()
+        evaluate_with_references(CASES[name], expected)
+        compiled(x)
+        assert x.tobytes() == expected.tobytes()  # nothing else is written either
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (shuffle_0101_case, [1.0, 2.0, 1.0, 2.0]),
+        (shuffle_2301_case, [3.0, -4.0, 1.0, 2.0]),
+        (shuffle_0132_case, [1.0, 2.0, -4.0, 3.0]),
+        (sqrt_nonnegative_case, [1.0, np.sqrt(2.0), np.sqrt(3.0), 0.0]),
+        (horizontal_sums_case, [2.0, 4.0, 4.0, 4.0]),
+    ],
+)
+def test_operation_has_its_documented_result(case, expected):
+    x = np.ones(SIZE)
+    x[:4] = 1.0, 2.0, 3.0, -4.0
+    numba.njit(case)(x)
+    assert x[RESULT : RESULT + 4].tolist() == expected
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 5), (3, 4, 5)])
-def test_aligned_zeros_begin_a_cache_line(shape):
+def test_aligned_zeros_start_at_a_cache_line(shape):
     for _ in range(10):
         x = aligned_zeros(*shape)
         assert x.shape == shape
