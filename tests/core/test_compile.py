@@ -137,6 +137,6 @@ def test_a_state_and_a_name_belong_to_one_policy():
 
     with pytest.raises(TypeError, match="UCBState is tied to another act already"):
         bind(UCBState, lambda state, word: 1, lambda state, arm, reward: None)
-    with pytest.raises(TypeError, match="there is a policy called UCB already"):
+    with pytest.raises(TypeError, match="a policy named UCB is already registered"):
         register(UCBState, lambda state, word: 1, lambda state, arm, reward: None)(type("UCB", (Policy,), {}))
     assert larl.UCB.__module__ == "larl.policies.ucb"
