@@ -127,7 +127,7 @@ def lived(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
     """The State after some steps of a trial, and the arms it chose."""
     state, walk, chosen = spec.init(world.arms), Simulator(world, seed, trial), []
     for _ in range(steps):
-        chosen.append(decide(state, walk.word))
+        chosen.append(decide(state, walk.bits))
         learn(state, chosen[-1], shift + scale * walk.reward(chosen[-1]))
         walk.advance(chosen[-1])
     return state, chosen

@@ -40,7 +40,7 @@ def test_live_is_batched_bit_for_bit(spec):
         for t in range(HORIZON):
             if isinstance(spec, larl.DynamicOracle):
                 state.means[:] = walk.means
-            arm = decide(state, walk.word)
+            arm = decide(state, walk.bits)
             reward = walk.reward(arm)
             assert arm == batched.arm[0, trial, t]
             assert reward == batched.reward[0, trial, t].item()

@@ -255,7 +255,7 @@ def test_the_walk_and_the_engine_agree_and_the_kalman_oracle_plays_the_filters_b
             for t in range(40):
                 assert np.array_equal(walk.z, path[t])
                 assert np.array_equal(walk.means, TWO.means(path[t]))
-                arm = decide(state, walk.word)
+                arm = decide(state, walk.bits)
                 reward = walk.reward(arm)
                 assert (arm, reward) == (result.arm[i, trial, t], result.reward[i, trial, t].item())
                 learn(state, arm, reward)
