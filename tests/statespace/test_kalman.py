@@ -8,7 +8,8 @@ from statsmodels.tsa.statespace.mlemodel import MLEModel
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import condition, filter_path, measurement_variance, predict, steady_state
+from larl.statespace.kalman import condition, filter_path, predict
+from larl.statespace.steady_state import measurement_variance, steady_state
 from tests.conftest import THREE_ARMS
 
 
@@ -95,7 +96,7 @@ def test_steady_state_solves_the_riccati_equation(seed):
     right = system.gamma @ p @ system.gamma.T + system.noise - system.gamma @ gain @ c @ p @ system.gamma.T
     assert np.allclose(p, right, rtol=1e-8, atol=1e-10)
     assert np.allclose(steady.gain, gain[:, 0])
-    assert np.abs(np.linalg.eigvals(steady.closed)).max() < 1.0
+    assert np.abs(np.linalg.eigvals(steady.closed_loop)).max() < 1.0
 
 
 def test_exact_filter_reaches_the_steady_state():

@@ -8,7 +8,8 @@ from statsmodels.tsa.statespace.mlemodel import MLEModel
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import filter_path, measurement_variance, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import measurement_variance, steady_state
 from larl.theory import bias_row, noise_scale, reward_parameters
 from larl.worlds import variants
 from tests.stepping import decide, learn

@@ -7,7 +7,14 @@ from scipy.stats import norm
 
 import larl
 from larl import worlds
-from larl.theory import best_mean, floor_bound, greedy_regret, predictability, random_cost, regret_floor
+from larl.theory import (
+    expected_best_mean,
+    greedy_regret,
+    predictability,
+    random_regret,
+    regret_floor,
+    regret_lower_bound,
+)
 from tests.conftest import THREE_ARMS
 from tests.statespace.test_kalman_vector import on_a_line
 from tests.worlds.test_latent_var import TWO, as_scalar, random_world
@@ -68,7 +75,7 @@ def test_best_mean_in_the_plane_is_the_integral(arms, seed):
     best = np.max(
         height[:, None, None] + slopes[:, :1, None] * x[None, :, None] + slopes[:, 1:, None] * x[None, None, :], axis=0
     )
-    assert best_mean(mu, beta, mean, factor @ factor.T) == pytest.approx(weight @ best @ weight, abs=1e-5)
+    assert expected_best_mean(mu, beta, mean, factor @ factor.T) == pytest.approx(weight @ best @ weight, abs=1e-5)
 
 
 @pytest.mark.parametrize(("m", "arms"), [(3, 5), (5, 8), (2, 2), (4, 2)])
@@ -82,28 +89,30 @@ def test_best_mean_is_the_average_best(m, arms):
         rng.normal(size=(m, m)),
     )
     best = (mu + (mean + rng.normal(size=(400_000, m)) @ factor.T) @ beta.T).max(1)
-    assert near(best_mean(mu, beta, mean, factor @ factor.T), best)
+    assert near(expected_best_mean(mu, beta, mean, factor @ factor.T), best)
 
 
 @pytest.mark.parametrize(("arms", "away"), [(3, 1e-5), (5, 1e-4), (12, 3e-4)])
 def test_best_mean_of_independent_arms_is_the_largest_of_so_many_normals(arms, away):
     # In arms − 1 directions; what is accepted is what the docstring says of the sequence's error.
     expected = quad(lambda x: x * arms * norm.pdf(x) * norm.cdf(x) ** (arms - 1), -12, 12)[0]
-    assert best_mean([0.0] * arms, np.eye(arms), np.zeros(arms), np.eye(arms)) == pytest.approx(expected, abs=away)
+    assert expected_best_mean([0.0] * arms, np.eye(arms), np.zeros(arms), np.eye(arms)) == pytest.approx(
+        expected, abs=away
+    )
 
 
 def test_best_mean_in_closed_form():
     # Four arms on the axes of a plane: E max(|x|, |y|) = 2/√π. Two arms with one β: the larger of two numbers.
     four = [[1, 0], [-1, 0], [0, 1], [0, -1]]
-    assert best_mean([0] * 4, four, np.zeros(2), np.eye(2)) == pytest.approx(2 / np.sqrt(np.pi), abs=1e-5)
-    assert best_mean([1, 2], [[1, 1], [1, 1]], [5, 0], np.eye(2)) == pytest.approx(7.0)
+    assert expected_best_mean([0] * 4, four, np.zeros(2), np.eye(2)) == pytest.approx(2 / np.sqrt(np.pi), abs=1e-5)
+    assert expected_best_mean([1, 2], [[1, 1], [1, 1]], [5, 0], np.eye(2)) == pytest.approx(7.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("noise", ["scaled", "common"])
 def test_with_one_component_everything_is_the_scalar_worlds(seed, noise):
     world = random_world(seed, 1, noise)
-    for ask in (regret_floor, random_cost, predictability, floor_bound):
+    for ask in (regret_floor, random_regret, predictability, regret_lower_bound):
         assert ask(world) == ask(as_scalar(world))
 
 
@@ -115,7 +124,7 @@ def test_where_all_measure_alike_the_floor_is_exact(world):
     assert regret_floor(world) > 0.01
     assert near(regret_floor(world), filtered(world, 2000, 200, 100, seed=1, everything=False))
     simulated = greedy_regret(world, seed=3)
-    assert abs(simulated.mean - regret_floor(world)) < 4 * simulated.error
+    assert abs(simulated.mean - regret_floor(world)) < 4 * simulated.standard_error
 
 
 @pytest.mark.parametrize(
@@ -125,31 +134,36 @@ def test_elsewhere_the_floor_is_what_the_greedy_filter_pays(world):
     # Against plain numpy (2,000 chains of 150 steps after 100), and the engine's oracle on seeds of its own.
     found = greedy_regret(world)
     assert regret_floor(world) == found.mean
-    assert found.error < 0.02 * found.mean
-    assert near(found.mean, filtered(world, 2000, 250, 100, seed=2, everything=False), found.error)
+    assert found.standard_error < 0.02 * found.mean
+    assert near(found.mean, filtered(world, 2000, 250, 100, seed=2, everything=False), found.standard_error)
     result = larl.compare({"it": larl.KalmanOracle()}, world, horizon=400, trials=1000, seed=9)
-    assert near(found.mean, result.total(skip=100).values.ravel() / 300, found.error)
+    assert near(found.mean, result.total(skip=100).values.ravel() / 300, found.standard_error)
 
 
 @pytest.mark.parametrize(
     "world", [TWO, worlds.random_vector(3, 2, 5, 4, radius=0.8), UNEQUAL, THREE_ARMS, on_a_line(1)]
 )
 def test_the_bound_is_the_regret_of_who_sees_all_arms(world):
-    bound = floor_bound(world)
+    bound = regret_lower_bound(world)
     assert near(bound, filtered(world, 2000, 200, 100, seed=3, everything=True))
-    assert 0.0 < bound < regret_floor(world) < random_cost(world)
+    assert 0.0 < bound < regret_floor(world) < random_regret(world)
 
 
 @pytest.mark.parametrize("world", [TWO, worlds.random_vector(3, 2, 5, 4, radius=0.8)], ids=["two", "three"])
 def test_random_cost_is_what_random_pays(world):
     result = larl.compare({"it": larl.Random()}, world, horizon=100, trials=3000, seed=4)
-    assert near(random_cost(world), result.total().values.ravel() / 100)
-    assert predictability(world) == 1.0 - regret_floor(world) / random_cost(world)
+    assert near(random_regret(world), result.total().values.ravel() / 100)
+    assert predictability(world) == 1.0 - regret_floor(world) / random_regret(world)
 
 
 def test_nothing_to_win_is_said_of_vectors_too():
     same = larl.LatentVAR([[[0.5, 0.1], [0.0, 0.5]]], [[1.0, 2.0], [1.0, 2.0]], [0.0, 0.0])
-    assert (regret_floor(same), random_cost(same), predictability(same), floor_bound(same)) == (0.0, 0.0, 0.0, 0.0)
+    assert (regret_floor(same), random_regret(same), predictability(same), regret_lower_bound(same)) == (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )
     still = larl.LatentVAR([[[0.5, 0.1], [0.0, 0.5]]], [[1.0, 0.0], [0.0, 1.0]], [0.0, 1.0], cov_z=np.zeros((2, 2)))
-    assert regret_floor(still) == floor_bound(still) == 0.0
-    assert random_cost(still) == pytest.approx(0.5)
+    assert regret_floor(still) == regret_lower_bound(still) == 0.0
+    assert random_regret(still) == pytest.approx(0.5)

@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import filter_path, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import steady_state
 from larl.theory import (
-    best_mean,
     bias_row,
     confidence_radius,
     context_bound,
+    expected_best_mean,
     noise_scale,
     predictability,
-    random_cost,
+    random_regret,
     regret_bound,
     regret_floor,
     reward_parameters,
@@ -104,7 +105,7 @@ def test_best_mean_is_the_integral(seed):
     x = np.linspace(-9, 9, 40_001)
     density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
     values = (mu + np.multiply.outer(mean + np.sqrt(variance) * x, beta)).max(-1)
-    assert best_mean(mu, beta, mean, variance) == pytest.approx(np.trapezoid(values * density, x), abs=1e-6)
+    assert expected_best_mean(mu, beta, mean, variance) == pytest.approx(np.trapezoid(values * density, x), abs=1e-6)
 
 
 def test_floor_and_random_cost_of_two_opposite_arms():
@@ -114,9 +115,9 @@ def test_floor_and_random_cost_of_two_opposite_arms():
         s, p = world.stationary_var, steady_state(world).cov[0, 0]
         assert regret_floor(world) == pytest.approx(2 * np.sqrt(s) * (1 - np.sqrt(1 - p / s)) / np.sqrt(2 * np.pi))
         assert regret_floor(world) == pytest.approx(floor_known, abs=5e-5)
-        assert random_cost(world) == pytest.approx(np.sqrt(2 * s / np.pi))
-        assert random_cost(world) == pytest.approx(random_known, abs=5e-4)
-        assert predictability(world) == pytest.approx(1 - regret_floor(world) / random_cost(world))
+        assert random_regret(world) == pytest.approx(np.sqrt(2 * s / np.pi))
+        assert random_regret(world) == pytest.approx(random_known, abs=5e-4)
+        assert predictability(world) == pytest.approx(1 - regret_floor(world) / random_regret(world))
 
 
 @pytest.mark.parametrize(("k", "arms", "seed"), [(1, 2, 0), (2, 3, 1), (3, 5, 2), (2, 10, 3)])
@@ -126,7 +127,7 @@ def test_floor_against_simulation(k, arms, seed):
     assert regret_floor(world) > 0.01
     policies = {"Kalman": larl.KalmanOracle(), "random": larl.Random()}
     total = larl.compare(policies, world, horizon=200, trials=2000, seed=seed).total(skip=50) / 150
-    for name, expected in [("Kalman", regret_floor(world)), ("random", random_cost(world))]:
+    for name, expected in [("Kalman", regret_floor(world)), ("random", random_regret(world))]:
         mine = total.sel(policy=name).values
         assert mine.mean() == pytest.approx(expected, abs=3 * mine.std() / np.sqrt(mine.size))
 

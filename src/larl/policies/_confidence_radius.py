@@ -17,7 +17,7 @@ from larl.policies._contract import bind
 from larl.policies._lags import dimension, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import Pairs, Tiles, learn, score, trace
 from larl.policies._linalg.simd4 import Floats
-from larl.statespace.kalman import steady_state, steady_step
+from larl.statespace.steady_state import steady_state, steady_state_step
 from larl.worlds.latent_ar import LatentAR
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def update_predictions(state: TheoryState, measurement: float) -> None:
     """One step of the filter."""
     for lag in range(state.lags.place.size - 1, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])
-    steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
+    steady_state_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
     assign(state.predictions[0], state.next)
     state.time[0] += 1
 
@@ -129,8 +129,8 @@ def init(
         np.zeros(arms),
         predictions,
         np.zeros(world.k),
-        steady.closed,
-        steady.push,
+        steady.closed_loop,
+        steady.predictor_gain,
         steady.drift,
         bias_row(world, s),
         np.array(world.beta),

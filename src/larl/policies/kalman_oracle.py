@@ -11,42 +11,41 @@ from larl._core.validation import checked, one_of
 from larl.policies._contract import Policy, bind, register
 from larl.policies._oracle import Floats, the_world
 from larl.statespace.kalman import (
-    Belief,
-    advance,
-    belief,
+    FilterState,
     best_arm,
+    current_offset,
     dot,
-    expected,
-    observe,
-    place,
-    steady_state,
-    steady_step,
+    expected_reward,
+    initial_filter_state,
+    update_filter,
+    update_filter_missing,
 )
+from larl.statespace.steady_state import steady_state, steady_state_step
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
 
 class ExactState(NamedTuple):
-    belief: Belief
+    belief: FilterState
 
 
 def exact_act(state: ExactState, bits: Bits) -> int:
     belief = state.belief
-    return best_arm(belief.mu, belief.beta, belief.mean, place(belief))
+    return best_arm(belief.mu, belief.beta, belief.mean, current_offset(belief))
 
 
 def exact_update(state: ExactState, arm: int, reward: float) -> None:
-    observe(state.belief, arm, reward)
+    update_filter(state.belief, arm, reward)
 
 
 def exact_update_missing(state: ExactState, arm: int) -> None:
-    advance(state.belief)
+    update_filter_missing(state.belief)
 
 
 def exact_predict(state: ExactState, arm: int) -> tuple[float, float]:
     belief = state.belief
-    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), 0.0
+    return expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm), 0.0
 
 
 class SteadyFilterState(NamedTuple):
@@ -66,18 +65,20 @@ def steady_act(state: SteadyFilterState, bits: Bits) -> int:
 
 
 def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
-    steady_step(state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.scale[arm])
+    steady_state_step(
+        state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.scale[arm]
+    )
     assign(state.z, state.next)
 
 
 def steady_update_missing(state: SteadyFilterState, arm: int) -> None:
     """What was to be measured is taken to be what was predicted."""
-    steady_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
+    steady_state_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
     assign(state.z, state.next)
 
 
 def steady_predict(state: SteadyFilterState, arm: int) -> tuple[float, float]:
-    return expected(state.mu, state.beta, state.z, 0, arm), 0.0
+    return expected_reward(state.mu, state.beta, state.z, 0, arm), 0.0
 
 
 bind(
@@ -108,13 +109,13 @@ class KalmanOracle(Policy):
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         world = the_world("KalmanOracle", world, arms)
         if self.filter == "exact":
-            return ExactState(belief(world))
+            return ExactState(initial_filter_state(world))
         steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)
         return SteadyFilterState(
             z,
             z.copy(),
-            steady.closed,
-            steady.push,
+            steady.closed_loop,
+            steady.predictor_gain,
             steady.drift,
             world.system.mu,
             world.loadings,

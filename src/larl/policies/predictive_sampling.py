@@ -12,7 +12,16 @@ from larl._core.validation import InvalidValue
 from larl.policies._contract import Policy, register
 from larl.policies._oracle import the_world
 from larl.policies._probabilities import Floats, Mask, first_best, largest_line
-from larl.statespace.kalman import Belief, advance, belief, best_arm, condition, expected, observe, place
+from larl.statespace.kalman import (
+    FilterState,
+    best_arm,
+    condition,
+    current_offset,
+    expected_reward,
+    initial_filter_state,
+    update_filter,
+    update_filter_missing,
+)
 from larl.worlds.latent_ar import LatentAR
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PredictiveState(NamedTuple):
-    belief: Belief
+    belief: FilterState
     future: Floats  # (k, k) rows whose noisy observation, with variance 1, says what all rewards after t ≥ k − 1 say
     signal: float  # information about z_t in one reward of every arm
 
@@ -28,7 +37,7 @@ class PredictiveState(NamedTuple):
 @inner
 def sampling_variance(state: PredictiveState) -> float:
     """How much of the variance of z_t all future rewards would remove."""
-    belief, at = state.belief, place(state.belief)
+    belief, at = state.belief, current_offset(state.belief)
     mean, cov = belief.mean, belief.cov
     for i in range(belief.mean.size):
         mean, cov = condition(mean, cov, state.future[i], 1.0, 0.0)
@@ -42,32 +51,34 @@ def sampling_variance(state: PredictiveState) -> float:
 def act(state: PredictiveState, bits: Bits) -> int:
     belief = state.belief
     z = np.empty(1)
-    z[0] = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * normal(bits)
+    z[0] = belief.mean[current_offset(belief)] + math.sqrt(sampling_variance(state)) * normal(bits)
     return best_arm(belief.mu, belief.beta, z, 0)
 
 
 def update(state: PredictiveState, arm: int, reward: float) -> None:
-    observe(state.belief, arm, reward)
+    update_filter(state.belief, arm, reward)
 
 
 def update_missing(state: PredictiveState, arm: int) -> None:
-    advance(state.belief)
+    update_filter_missing(state.belief)
 
 
 def predict(state: PredictiveState, arm: int) -> tuple[float, float]:
     belief = state.belief
     sd = abs(belief.beta[arm, 0]) * math.sqrt(sampling_variance(state))
-    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), sd
+    return expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm), sd
 
 
 def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -> None:
     belief = state.belief
     variance, score = sampling_variance(state), np.empty(out.size)
     if variance > 0.0:
-        largest_line(belief.mu, belief.beta[:, 0], belief.mean[place(belief)], math.sqrt(variance), available, out)
+        largest_line(
+            belief.mu, belief.beta[:, 0], belief.mean[current_offset(belief)], math.sqrt(variance), available, out
+        )
     else:
         for arm in range(out.size):
-            score[arm] = expected(belief.mu, belief.beta, belief.mean, place(belief), arm)
+            score[arm] = expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm)
         first_best(score, available, out)
 
 
@@ -113,4 +124,4 @@ class PredictiveSampling(Policy):
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
         seen = world.sd > 0.0
         signal = float(np.sum(np.square(np.array(world.beta)[seen] / world.sd[seen])))
-        return PredictiveState(belief(world), future_information(world, signal), signal)
+        return PredictiveState(initial_filter_state(world), future_information(world, signal), signal)
