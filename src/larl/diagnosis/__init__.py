@@ -87,7 +87,7 @@ def diagnose(
     >>> import larl, numpy as np, pandas as pd
     >>> log = pd.DataFrame({"t": range(12), "a": [0, 1] * 6, "r": np.arange(12) / 10})
     >>> larl.diagnose(log, progress=False).answers[0].verdict
-    ''
+    'too little data'
     """
     seed = integer(0, 2**31)("diagnose", "seed", seed)
     threads = optional(integer(1))("diagnose", "threads", threads)

@@ -53,9 +53,9 @@ class Diagnosis:
     >>> log = pd.DataFrame({"t": range(12), "a": [0, 1] * 6, "r": np.arange(12) / 10})
     >>> diagnosis = larl.diagnose(log, progress=False)
     >>> diagnosis
-    <>
+    <Diagnosis of 12 rewards of 1 unit and 2 arms; drift: too little data>
     >>> diagnosis.table["verdict"].tolist()
-    []
+    ['too little data', 'too little data', 'too little data', 'too little data', 'too little data']
     """
 
     log: Log

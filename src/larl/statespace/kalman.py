@@ -50,7 +50,8 @@ def condition(mean: Floats, cov: Floats, c: Floats, variance: float, value: floa
 
     `measurement_update` is the same step for callers that have Pc, S and y − cᵀm already. It divides before it
     multiplies, (Pc/S)·x in place of (Pc·x)/S, so the last bits differ. Both orders are kept: results are reproducible
-    bit for bit between versions.
+    bit for bit between versions. `policies/auto/particle_kalman.py` has a third one, which updates many particles at
+    once in a structure of arrays; one call per particle would be much slower.
     """
     k = mean.size
     cov_c, innovation_variance, innovation = np.zeros(k), variance, value
@@ -208,7 +209,7 @@ def filter_path(world: LinearGaussianWorld, arms: ArrayLike, rewards: ArrayLike)
     >>> from larl.statespace.kalman import filter_path
     >>> means, variances = filter_path(larl.worlds.paper(1), arms=[1, 1], rewards=[3.0, 2.0])
     >>> means.round(3), variances.round(3)
-    ()
+    (array([0.   , 2.673]), array([100.   ,   1.802]))
     """
     world = validate_linear_world("filter_path", "world", world)
     played, observed = np.asarray(arms), array("filter_path", "rewards", rewards)

@@ -120,7 +120,7 @@ def steady_state(world: LinearGaussianWorld) -> SteadyState:
     >>> from larl.statespace.steady_state import steady_state
     >>> steady = steady_state(larl.worlds.paper(1))
     >>> steady.cov.round(3), steady.gain.round(3)
-    ()
+    (array([[1.484]]), array([0.597]))
     """
     return _steady_state(validate_linear_world("steady_state", "world", world))
 

@@ -94,7 +94,7 @@ def regret_bound(
     >>> import larl
     >>> bound = larl.theory.regret_bound(larl.worlds.paper(1), s=1, horizon=200)
     >>> round(bound.total), round(bound.trivial)
-    ()
+    (607512, 4261)
     """
     world = validate_scalar_world("regret_bound", world)
     s, delta, horizon = validate_bound_arguments("regret_bound", s, delta, horizon)

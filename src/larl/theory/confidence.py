@@ -36,7 +36,7 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
     --------
     >>> import larl
     >>> round(larl.theory.context_bound(larl.worlds.paper(1), s=1, delta=0.05, horizon=200), 1)
-    0.0
+    1957.4
     """
     world = validate_scalar_world("context_bound", world)
     return _context_bound(world, *validate_bound_arguments("context_bound", s, delta, horizon))
@@ -111,7 +111,7 @@ def confidence_radius(
     >>> import larl
     >>> radius = larl.theory.confidence_radius(larl.worlds.paper(1), s=1, rows=50, horizon=200, squared_bias=0.1)
     >>> round(radius, 2)
-    0.0
+    13.13
     """
     function = "confidence_radius"
     world, form = validate_scalar_world(function, world), one_of("corrected", "printed")(function, "form", form)

@@ -45,7 +45,7 @@ def expected_best_mean(mu: ArrayLike, beta: ArrayLike, mean: ArrayLike, variance
     --------
     >>> import larl
     >>> round(larl.theory.expected_best_mean(mu=[0, 0], beta=[-1, 1], mean=0.0, variance=1.0), 4)
-    0.0
+    0.7979
     """
     given = {"mu": mu, "beta": beta, "mean": mean, "variance": variance}
     height, slopes, centre, cov = (array("expected_best_mean", name, value) for name, value in given.items())

@@ -58,7 +58,8 @@ def reward_parameters(world: LinearGaussianWorld, s: int) -> Floats:
     --------
     >>> import larl
     >>> larl.theory.reward_parameters(larl.worlds.paper(1), s=1).round(3)
-    array([])
+    array([[ 0.538, -0.538, -0.   ,  0.   ,  0.   ],
+           [-0.538,  0.538,  0.   , -0.   ,  0.   ]])
     """
     world = validate_linear_world("reward_parameters", "world", world)
     return _reward_parameters(world, integer(0)("reward_parameters", "s", s)).copy()
@@ -96,7 +97,7 @@ def bias_row(world: LinearGaussianWorld, s: int) -> Floats:
     --------
     >>> import larl
     >>> larl.theory.bias_row(larl.worlds.paper(1), s=2).round(3)
-    array([])
+    array([0.131])
     """
     steady, s = steady_state(validate_linear_world("bias_row", "world", world)), integer(0)("bias_row", "s", s)
     row: Floats = steady.c @ np.linalg.matrix_power(steady.closed_loop, s)
@@ -120,7 +121,7 @@ def noise_scale(world: LinearGaussianWorld) -> Floats:
     --------
     >>> import larl
     >>> larl.theory.noise_scale(larl.worlds.paper(1)).round(3)
-    array([])
+    array([1.576, 1.576])
     """
     steady = steady_state(validate_linear_world("noise_scale", "world", world))
     result: Floats = np.sqrt(np.square(steady.scale) * float(steady.c @ steady.cov @ steady.c) + world.sd**2)
@@ -146,7 +147,7 @@ def steady_start(world: LatentAR) -> LatentAR:
     >>> import larl
     >>> world = larl.theory.steady_start(larl.worlds.paper(1))
     >>> round(world.start.cov[0][0], 3)
-    0.0
+    1.484
     """
     k, mean = validate_scalar_world("steady_start", world).k, world.stationary_mean
     maps = [np.eye(k, 2 * k - 1)]  # z⃗_t as a linear map of (z_0 … z_{1−k}, ξ_1 … ξ_{k−1})

@@ -55,7 +55,7 @@ def regret_floor(world: LinearGaussianWorld) -> float:
     --------
     >>> import larl
     >>> round(larl.theory.regret_floor(larl.worlds.paper(1)), 3)
-    0.0
+    0.279
     """
     measurement = common_measurement(validate_linear_world("regret_floor", "world", world))
     if measurement is None:
@@ -119,7 +119,7 @@ def greedy_regret(world: LinearGaussianWorld, trials: int = 100, steps: int = 40
     --------
     >>> import larl
     >>> round(larl.theory.greedy_regret(larl.worlds.paper(1), trials=20, steps=500).mean, 2)
-    0.0
+    0.26
     """
     trials, steps = integer(2)("greedy_regret", "trials", trials), integer(1)("greedy_regret", "steps", steps)
     seed = integer(0, 2**63 - 1)("greedy_regret", "seed", seed)
@@ -195,7 +195,7 @@ def random_regret(world: LinearGaussianWorld) -> float:
     --------
     >>> import larl
     >>> round(larl.theory.random_regret(larl.worlds.paper(1)), 3)
-    0.0
+    1.83
     """
     world = validate_linear_world("random_regret", "world", world)
     average = float(np.mean(world.system.mu + world.loadings @ world.long_run_mean))
@@ -219,7 +219,7 @@ def predictability(world: LinearGaussianWorld) -> float:
     --------
     >>> import larl
     >>> round(larl.theory.predictability(larl.worlds.paper(1)), 2)
-    0.0
+    0.85
     """
     regret = random_regret(validate_linear_world("predictability", "world", world))
     return 1.0 - regret_floor(world) / regret if regret > 0.0 else 0.0

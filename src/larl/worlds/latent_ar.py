@@ -58,9 +58,9 @@ class LatentAR(LinearGaussianWorld):
     >>> import larl
     >>> world = larl.LatentAR(gammas=(0.9,), beta=(-1, 1), mu=(0, 0))
     >>> world.k, world.arms, round(world.stationary_var, 2)
-    ()
+    (1, 2, 5.26)
     >>> world.path(3, seed=1).round(2)
-    array([])
+    array([1.63, 3.26, 3.66])
     """
 
     gammas: Vector = required(numbers())

@@ -74,9 +74,10 @@ class LatentVAR(LinearGaussianWorld):
     >>> import larl
     >>> world = larl.LatentVAR(gammas=[[[0.9, 0.0], [0.0, 0.5]]], beta=[[1, 0], [0, 1]], mu=(0, 0))
     >>> world.k, world.m, world.arms
-    ()
+    (1, 2, 2)
     >>> world.path(2, seed=1).round(2)
-    array([])
+    array([[ 0.57,  0.82],
+           [ 2.31, -1.34]])
     """
 
     gammas: Sequence[Matrix] | NDArray[np.floating[Any] | np.integer[Any]] = required(matrices)

@@ -87,7 +87,7 @@ def random(k: int, arms: int, seed: int, radius: float = 0.9) -> LatentAR:
     >>> import larl
     >>> world = larl.worlds.random(k=2, arms=3, seed=7)
     >>> world.arms, round(world.spectral_radius, 3)
-    ()
+    (3, 0.9)
     """
     gammas, beta, mu = _draw_parameters("worlds.random", 1, k, arms, seed, radius)
     return LatentAR(gammas=gammas.ravel().tolist(), beta=beta.ravel().tolist(), mu=mu.tolist())
@@ -118,7 +118,7 @@ def random_vector(m: int, k: int, arms: int, seed: int, radius: float = 0.9) -> 
     >>> import larl
     >>> world = larl.worlds.random_vector(m=2, k=1, arms=3, seed=7)
     >>> world.m, world.arms, round(world.spectral_radius, 3)
-    ()
+    (2, 3, 0.9)
     """
     m = integer(1)("worlds.random_vector", "m", m)
     gammas, beta, mu = _draw_parameters("worlds.random_vector", m, k, arms, seed, radius)

@@ -37,7 +37,7 @@ class Simulator:
     ...     total += simulator.reward(arm)
     ...     simulator.advance(arm)
     >>> round(total, 2)
-    0.0
+    112.96
     """
 
     def __init__(self, world: World, seed: int, trial: int) -> None:

@@ -66,7 +66,7 @@ class Burden(WrappedWorld):
     >>> world = larl.worlds.Burden(larl.worlds.paper(1), effect=(0.0, -0.5))
     >>> result = larl.compare({"UCB": larl.UCB()}, world, horizon=50, trials=20, progress=False)
     >>> round(float(result.total().mean()), 1)
-    0.0
+    110.0
     """
 
     effect: Vector = required(numbers(2))

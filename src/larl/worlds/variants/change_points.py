@@ -69,7 +69,7 @@ class ChangePoints(World):
     >>> world = larl.worlds.ChangePoints(arms=3, hazard=0.05)
     >>> simulator = larl.worlds.Simulator(world, seed=0, trial=0)
     >>> simulator.means.round(2).tolist()
-    []
+    [-1.66, -0.45, 0.82]
     """
 
     arms: int = checked(integer(2), 2)

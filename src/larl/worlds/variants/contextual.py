@@ -68,7 +68,7 @@ class Contextual(WrappedWorld):
     >>> import larl
     >>> world = larl.worlds.Contextual(larl.worlds.paper(1), eta=[[1.0], [-1.0]], memory=0.5)
     >>> larl.worlds.Simulator(world, seed=0, trial=0).context.round(2)
-    array([0.])
+    array([0.39])
     """
 
     eta: Matrix = required(matrix())

@@ -72,7 +72,7 @@ class HeterogeneousUnits(WrappedWorld):
     >>> import larl
     >>> world = larl.worlds.HeterogeneousUnits(larl.worlds.paper(1), mu=1.0)
     >>> [larl.worlds.Simulator(world, seed=0, trial=unit).means.round(2).tolist() for unit in (0, 1)]
-    []
+    [[17.29, -15.43], [-16.66, 14.89]]
     """
 
     mu: float = checked(number(0.0), 0.0)

@@ -65,7 +65,7 @@ class Seasonal(World):
     >>> for _ in range(5):
     ...     simulator.advance()
     >>> simulator.means.round(2).tolist()
-    []
+    [1.0, -1.0]
     """
 
     mu: Vector = required(numbers(2))
