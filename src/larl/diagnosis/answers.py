@@ -34,8 +34,13 @@ class Answer(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON types."""
-        values = self._asdict()
-        return values | {"found": list(values.pop("interval"))}
+        return {
+            "question": self.question,
+            "verdict": self.verdict,
+            "answer": self.answer,
+            "measure": self.measure,
+            "found": list(self.interval),
+        }
 
 
 def answer_questions(
@@ -137,6 +142,7 @@ def _format_number(value: float, digits: int) -> str:
 
 
 def _answer_drift(drift: Drift, estimates: Estimates) -> Answer:
+    """Answer question 1 from the test of drift."""
     share, p = estimates.interval_of("state_share"), format_p_value(drift.p_value)
     measure = "share of the variance due to the hidden state"
     if drift.verdict == "drift":
@@ -161,6 +167,7 @@ def _round_up(count: int) -> str:
 
 
 def _answer_relevance(log: Log, drift: Drift, estimates: Estimates) -> Answer:
+    """Answer question 2 from the regret of the best fixed arm."""
     fixed, switches = estimates.interval_of("fixed_arm_regret"), estimates.interval_of("switch_share")
     measure = "regret per step of the best fixed arm, relative to knowing the state"
     if log.arms < 2:
@@ -188,6 +195,7 @@ def _answer_relevance(log: Log, drift: Drift, estimates: Estimates) -> Answer:
 
 
 def _answer_predictability(estimates: Estimates) -> Answer:
+    """Answer question 3 from the forecasts."""
     horizon, one_step = estimates.forecast_horizon, interval(estimates.forecasts[:, 0])
     steps = [f"{'more than ' if x >= MAX_FORECAST else ''}{x:.0f}" for x in horizon]
     verdict = f"{steps[0]} step{'s' * (horizon.value != 1)}" if one_step.value >= MIN_SHARE else "hardly at all"
@@ -199,6 +207,7 @@ def _answer_predictability(estimates: Estimates) -> Answer:
 
 
 def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | None) -> Answer:
+    """Answer question 4 from the replays and the orders."""
     low, high = estimates.orders
     order = f"k = {low}" + (f" to {high}" if high > low else "")
     memory = (
@@ -223,6 +232,7 @@ def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | No
 
 
 def _answer_savings(log: Log, estimates: Estimates, replay: ReplayResult | None) -> Answer:
+    """Answer question 5 from the replays."""
     measure = "reward per step"
     logged = estimates.interval_of("log_regret")
     if replay is None:

@@ -70,13 +70,13 @@ def make_log(
     has_reward = np.isfinite(rewards[order])
     kept = order[has_reward]
     log = _assemble(
-        arm[kept],
-        rewards[kept],
-        units[kept],
-        steps.step[has_reward],
-        labels,
-        int((~has_reward).sum()),
-        [*notes, *steps.notes],
+        arm=arm[kept],
+        reward=rewards[kept],
+        unit=units[kept],
+        step=steps.step[has_reward],
+        labels=labels,
+        missing=int((~has_reward).sum()),
+        notes=[*notes, *steps.notes],
     )
     clock = None if times.clock is None else times.clock[kept]
     log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock)

@@ -82,7 +82,7 @@ class Model:
     def parameters(self, theta: Floats) -> ARParameters:
         """Return the parameters at several coordinates, one per row."""
         count, k, arms = theta.shape[0], max(self.order, 1), self.log.arms
-        part = {name: theta[:, place] for name, place in self.slices.items()}
+        part = {name: theta[:, columns] for name, columns in self.slices.items()}
         partials = np.zeros((count, k))
         partials[:, : self.order] = np.tanh(np.clip(part["partials"], -MAX_X, MAX_X))
         gammas, acf, shock = np.zeros((count, k)), np.zeros((count, k + 1)), np.empty(count)
