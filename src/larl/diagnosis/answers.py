@@ -134,7 +134,7 @@ def format_interval(value: Interval) -> str:
 
 
 def _format_number(value: float, digits: int) -> str:
-    """Return a number with so many decimals, without a negative zero."""
+    """Return a number with `digits` decimals, without a negative zero."""
     if digits > 6 or abs(value) >= 1e7:
         return f"{value:.2e}".replace("-", "−")
     text = f"{value:,.{digits}f}"
