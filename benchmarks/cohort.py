@@ -20,7 +20,7 @@ from larl._core.files import write_whole
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS
 from larl.simulation import tables as testbed
-from larl.worlds import Linear, variants
+from larl.worlds import LinearGaussianWorld, variants
 
 UNITS, DECISIONS, SEED = 70, 140, 0
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     """A policy, and the world around which units differ; where β is all noise, in their means alone."""
 
     policy: Policy
-    base: Linear
+    base: LinearGaussianWorld
     beta: bool = True
 
 

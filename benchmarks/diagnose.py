@@ -16,17 +16,18 @@ import pandas as pd
 
 import larl
 from larl.diagnosis.build import make_log
-from larl.diagnosis.drift import LEVEL, find_drift
+from larl.diagnosis.drift import SIGNIFICANCE_LEVEL as LEVEL
+from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import estimate
 from larl.diagnosis.figures import LIGHT, plot_time
 from larl.diagnosis.fit import fit_orders
 from larl.diagnosis.log import Log
-from larl.diagnosis.periodic import find_periodic
-from larl.diagnosis.together import find_together
+from larl.diagnosis.periodic import find_period
+from larl.diagnosis.shared_drift import find_shared_drift
 from larl.reports.paper.report import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.diagnosis.logs import at_hours, logs, stationary, still
+from tests.diagnosis.logs import at_hours, constant_means, simulate_logs, stationary
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- made by benchmarks/diagnose.py -->", "<!-- end -->"
@@ -45,7 +46,7 @@ def crowd(count: int) -> Iterator[pd.DataFrame]:
     """Logs of 40 units × 10 steps, each unit with a level of its own, nothing drifting."""
     generator = np.random.default_rng(SEED)
     for number in range(count):
-        units = logs(still(0.0, 1.0), 10, 40, SEED + number)
+        units = simulate_logs(constant_means(0.0, 1.0), 10, 40, SEED + number)
         yield pd.concat([each.assign(u=u, r=each.r + 3 * generator.normal()) for u, each in enumerate(units)])
 
 
@@ -56,17 +57,19 @@ def rate(hits: list[bool]) -> str:
 
 def drift_rows(count: int) -> list[str]:
     """How often drift is reported, row by row of the table."""
-    two, three, even = still(0.0, 1.0), still(0.0, 0.5, 1.0), still(0.0, 0.0)
+    two, three, even = constant_means(0.0, 1.0), constant_means(0.0, 0.5, 1.0), constant_means(0.0, 0.0)
     still_logs: dict[str, Callable[[int], Iterator[pd.DataFrame]]] = {
-        "2 arms at random": lambda steps: logs(two, steps, count, SEED),
-        "3 arms at random, noises 1, 3 and ½": lambda steps: uneven(logs(three, steps, count, SEED)),
-        "2 equal arms by UCB": lambda steps: logs(even, steps, count, SEED, larl.UCB()),
-        "3 arms by UCB, noises 1, 3 and ½": lambda steps: uneven(logs(three, steps, count, SEED, larl.UCB())),
-        "2 equal arms by Thompson sampling": lambda steps: logs(even, steps, count, SEED, larl.ThompsonSampling()),
-        "2 equal arms by LARL, s = 5": lambda steps: logs(even, steps, count, SEED, larl.LARL(5)),
+        "2 arms at random": lambda steps: simulate_logs(two, steps, count, SEED),
+        "3 arms at random, noises 1, 3 and ½": lambda steps: uneven(simulate_logs(three, steps, count, SEED)),
+        "2 equal arms by UCB": lambda steps: simulate_logs(even, steps, count, SEED, larl.UCB()),
+        "3 arms by UCB, noises 1, 3 and ½": lambda steps: uneven(simulate_logs(three, steps, count, SEED, larl.UCB())),
+        "2 equal arms by Thompson sampling": lambda steps: simulate_logs(
+            even, steps, count, SEED, larl.ThompsonSampling()
+        ),
+        "2 equal arms by LARL, s = 5": lambda steps: simulate_logs(even, steps, count, SEED, larl.LARL(5)),
     }
     moving = {
-        f"k = {k}, {name}": lambda steps, world=world: logs(world, steps, count, SEED)
+        f"k = {k}, {name}": lambda steps, world=world: simulate_logs(world, steps, count, SEED)
         for k in (1, 5, 10)
         for name, world in (("the paper's start", larl.worlds.paper(k)), ("stationary start", stationary(k)))
     }
@@ -105,7 +108,7 @@ def range_rows(count: int) -> list[str]:
             shared: list[bool] = []
             widths = []
             share = world.stationary_var / (world.stationary_var + 1.0)
-            for trial, frame in enumerate(logs(world, 200, count, SEED)):
+            for trial, frame in enumerate(simulate_logs(world, 200, count, SEED)):
                 means = world.means(world.path(200, SEED, trial))
                 loss = float(means.max(axis=1).mean() - means.mean(axis=0).max())
                 log = make_log(frame)
@@ -114,8 +117,10 @@ def range_rows(count: int) -> list[str]:
                 got = estimate(log, fits, drift.direction, drift.verdict == "drift", 0)
                 held.append(got.orders[0] <= k <= got.orders[1])
                 widths.append(got.orders[1] - got.orders[0] + 1)
-                fixed.append(got.of("fixed").low <= loss <= got.of("fixed").high)
-                shared.append(got.of("share").low <= share <= got.of("share").high)
+                fixed.append(
+                    got.interval_of("fixed_arm_regret").low <= loss <= got.interval_of("fixed_arm_regret").high
+                )
+                shared.append(got.interval_of("state_share").low <= share <= got.interval_of("state_share").high)
             found.append(f"| k = {k}, {name} | {rate(held)} | {np.mean(widths):.1f} | {rate(fixed)} | {rate(shared)} |")
             print(found[-1], flush=True)
     return found
@@ -125,15 +130,17 @@ def same_rows(count: int) -> str:
     """How often a drift that all arms share is said to matter."""
     shared = larl.LatentAR(gammas=[0.9], beta=[1.0, 1.0], mu=[0.0, 0.3])
     hits = []
-    for frame in logs(shared, 200, count, SEED):
+    for frame in simulate_logs(shared, 200, count, SEED):
         log = make_log(frame)
         drift = find_drift(log)
-        hits.append(estimate(log, fit_orders(log, drift.direction), drift.direction, True, 0).same_beta <= LEVEL)
+        hits.append(
+            estimate(log, fit_orders(log, drift.direction), drift.direction, True, 0).same_beta_p_value <= LEVEL
+        )
     return rate(hits)
 
 
 def seconds(rows: int) -> float:
-    frame = next(logs(stationary(5), rows, 1, SEED))
+    frame = next(simulate_logs(stationary(5), rows, 1, SEED))
     started = time.perf_counter()
     larl.diagnose(frame, progress=False).save(DOCS.parent / "results" / "bench" / "diagnosis")
     return time.perf_counter() - started
@@ -143,7 +150,7 @@ def period_rows(count: int) -> list[str]:
     """How often a periodic component is reported: without dates, and with decisions at 9, 14 and 19 o'clock."""
     oscillating = larl.LatentAR(gammas=[1.4, -0.8], beta=[-1.0, 1.0], mu=[0.0, 0.0])
     worlds = {
-        "constant means": still(0.0, 1.0),
+        "constant means": constant_means(0.0, 1.0),
         "k = 1, stationary start": stationary(1),
         "k = 5, stationary start": stationary(5),
         "k = 10, the paper's start": larl.worlds.paper(10),
@@ -162,10 +169,11 @@ def period_rows(count: int) -> list[str]:
             cells = []
             for steps in (120, 300):
                 frames = [
-                    frame.assign(r=frame.r + effect[np.arange(steps) % 3]) for frame in logs(world, steps, count, SEED)
+                    frame.assign(r=frame.r + effect[np.arange(steps) % 3])
+                    for frame in simulate_logs(world, steps, count, SEED)
                 ]
-                cells.append(rate([find_periodic(make_log(frame)).found for frame in frames]))
-                cells.append(rate([find_periodic(make_log(at_hours(frame))).found for frame in frames]))
+                cells.append(rate([find_period(make_log(frame)).is_detected for frame in frames]))
+                cells.append(rate([find_period(make_log(at_hours(frame))).is_detected for frame in frames]))
             found.append(f"| {name} | {' | '.join(cells)} |")
             print(found[-1], flush=True)
     return found
@@ -176,19 +184,19 @@ def together_rows(count: int) -> list[str]:
     own = larl.LatentAR(gammas=[0.9], beta=[-1.0, 1.0], mu=[0.0, 0.0])
     found = ["| | 5 units × 40 steps | 20 units × 40 steps |", "| --- | --- | --- |"]
     for name, world, size in (
-        ("constant means", still(0.0, 1.0), 0.0),
+        ("constant means", constant_means(0.0, 1.0), 0.0),
         ("each unit has its own drift (k = 1)", own, 0.0),
         ("its own drift and a shared one of a quarter of the variance", own, 1.45),
-        ("a shared drift of half of the variance", still(0.0, 1.0), 1.0),
+        ("a shared drift of half of the variance", constant_means(0.0, 1.0), 1.0),
     ):
         cells = []
         for units in (5, 20):
             hits = []
             for number in range(count):
                 shared = size * path(40, SEED + number)
-                frames = logs(world, 40, units, 1000 * SEED + number)
+                frames = simulate_logs(world, 40, units, 1000 * SEED + number)
                 frame = pd.concat([each.assign(u=u, r=each.r + shared) for u, each in enumerate(frames)])
-                hits.append(find_together(make_log(frame)).found)
+                hits.append(find_shared_drift(make_log(frame)).is_detected)
             cells.append(rate(hits))
         found.append(f"| {name} | {' | '.join(cells)} |")
         print(found[-1], flush=True)
@@ -208,7 +216,7 @@ def path(steps: int, seed: int) -> np.ndarray:
 def context_row(count: int) -> str:
     """How often drift is reported in a log without drift after a context was taken off."""
     hits = []
-    for number, frame in enumerate(logs(still(0.0, 1.0), 100, count, SEED)):
+    for number, frame in enumerate(simulate_logs(constant_means(0.0, 1.0), 100, count, SEED)):
         generator = np.random.default_rng(number)
         x, place = generator.normal(size=100), generator.choice(["a", "b", "c"], size=100)
         effect = x * np.where(frame.a == 1, 1.0, -1.0) + (place == "b")
@@ -275,7 +283,7 @@ def main() -> None:
         f"{few} logs.",
     ]
     replaced(BEGIN, END, parts)
-    sample = larl.diagnose(next(logs(stationary(1), 200, 1, SEED)), replay=False, progress=False)
+    sample = larl.diagnose(next(simulate_logs(stationary(1), 200, 1, SEED)), replay=False, progress=False)
     (DOCS / "images" / "diagnose.png").write_bytes(image(plot_time(sample, LIGHT), "png"))
     print(f"written: {DOCS / 'images' / 'diagnose.png'}")
 

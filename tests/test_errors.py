@@ -14,7 +14,8 @@ from larl.policies import from_dict, from_json
 from larl.simulation import memory as _memory
 from larl.simulation import plots, study
 from larl.simulation import tables as testbed
-from larl.statespace.kalman import filter_path, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import steady_state
 from larl.worlds import variants
 
 WORLD = worlds.paper(1)
@@ -78,9 +79,9 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "plot_heat": (plots.plot_heat, ()),
     "plot_line": (plots.plot_line, ()),
     "regret_floor": (theory.regret_floor, ()),
-    "floor_bound": (theory.floor_bound, ()),
+    "regret_lower_bound": (theory.regret_lower_bound, ()),
     "greedy_regret": (theory.greedy_regret, ()),
-    "random_cost": (theory.random_cost, ()),
+    "random_regret": (theory.random_regret, ()),
     "predictability": (theory.predictability, ()),
     "noise_scale": (theory.noise_scale, ()),
     "steady_start": (theory.steady_start, ()),
@@ -92,7 +93,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "confidence_radius": (lambda x: theory.confidence_radius(x, 1, 3, 10, squared_bias=1.0), ()),
     "regret_bound": (lambda x: theory.regret_bound(x, 1, 10), ()),
     "regret_bound ridge": (lambda x: theory.regret_bound(WORLD, 1, 10, ridge=x), (14,)),
-    "best_mean": (lambda x: theory.best_mean(x, [1.0, 2.0], 0.0, 1.0), ()),
+    "expected_best_mean": (lambda x: theory.expected_best_mean(x, [1.0, 2.0], 0.0, 1.0), ()),
     "steady_state": (steady_state, ()),
     "filter_path": (lambda x: filter_path(x, [0], [1.0]), ()),
     "paper": (worlds.paper, ()),

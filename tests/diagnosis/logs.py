@@ -1,4 +1,4 @@
-"""Logs for the tests of larl.diagnosis: worlds played by a policy, as tables."""
+"""Simulated logs for the tests of larl.diagnosis."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,28 +10,30 @@ from larl.policies import Policy
 from larl.worlds import World
 
 
-def still(*mu: float) -> larl.LatentAR:
-    """Arms with these means that never move, noise of sd 1."""
+def constant_means(*mu: float) -> larl.LatentAR:
+    """Return a world with constant means and noise of sd 1."""
     return larl.LatentAR(gammas=[0.5], beta=[0.0] * len(mu), mu=mu, noise="common")
 
 
 def stationary(k: int) -> larl.LatentAR:
-    """The paper's world of order k from a stationary start."""
+    """Return the paper's world of order k with a stationary start."""
     return larl.LatentAR(gammas=larl.worlds.PAPER_GAMMAS[k], beta=(-1.0, 1.0), mu=(0.0, 0.0))
 
 
-def logs(world: World, steps: int, count: int, seed: int, policy: Policy | None = None) -> Iterator[pd.DataFrame]:
-    """So many logs of a policy, arms at random unless another is given."""
-    played = larl.compare(
-        {"it": policy or larl.Random()}, world, horizon=steps, trials=count, seed=seed, threads=1, progress=False
+def simulate_logs(
+    world: World, steps: int, count: int, seed: int, policy: Policy | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield `count` logs of a policy, random by default."""
+    data = larl.compare(
+        {"policy": policy or larl.Random()}, world, horizon=steps, trials=count, seed=seed, threads=1, progress=False
     ).data
-    arms, rewards = (np.reshape(played[name].values, (count, steps)) for name in ("arm", "reward"))
+    arms, rewards = (np.reshape(data[name].values, (count, steps)) for name in ("arm", "reward"))
     for arm, reward in zip(arms, rewards, strict=True):
         yield pd.DataFrame({"t": np.arange(steps), "a": arm, "r": reward})
 
 
 def at_hours(frame: pd.DataFrame, hours: Sequence[int] = (9, 14, 19)) -> pd.DataFrame:
-    """The log of one unit with decisions at these hours of every day."""
+    """Return the log of one unit with decisions at these hours of every day."""
     number = np.arange(len(frame))
-    passed = 24 * (number // len(hours)) + np.array(hours)[number % len(hours)]
-    return frame.assign(t=pd.Timestamp("2026-03-02") + pd.to_timedelta(passed, unit="h"))
+    elapsed = 24 * (number // len(hours)) + np.array(hours)[number % len(hours)]
+    return frame.assign(t=pd.Timestamp("2026-03-02") + pd.to_timedelta(elapsed, unit="h"))

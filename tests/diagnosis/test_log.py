@@ -1,4 +1,4 @@
-"""How a log is read: columns, times and steps, dates, rewards, contexts, files."""
+"""Reading a log: columns, times and steps, dates, rewards, contexts, files."""
 
 import gzip
 import re
@@ -11,17 +11,18 @@ import larl
 from larl.diagnosis.build import make_log
 from larl.diagnosis.table import read_table
 from larl.diagnosis.times import duration
-from tests.diagnosis.logs import at_hours, logs, stationary, still
+from tests.diagnosis.logs import at_hours, constant_means, simulate_logs, stationary
 
 ROWS = pd.DataFrame({"t": [0, 1, 2, 3], "a": [0, 1, 0, 1], "r": [1.0, 2.0, 3.0, 4.0]})
 
 
 @pytest.fixture(scope="module")
 def drifting() -> pd.DataFrame:
-    return next(logs(stationary(1), 120, 1, seed=8))
+    return next(simulate_logs(stationary(1), 120, 1, seed=8))
 
 
-def same(one, other) -> None:
+def assert_same_rows(one, other) -> None:
+    """Assert that two logs have the same rows."""
     for field in ("arm", "gap", "reward", "unit", "step"):
         np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
 
@@ -29,21 +30,21 @@ def same(one, other) -> None:
 # Steps
 
 
-def test_decisions_at_three_times_a_day_are_steps_like_the_row_index(drifting):
+def test_dated_decisions_are_consecutive_steps(drifting):
     both = pd.concat([drifting.assign(u="x"), drifting.assign(u="y", r=-drifting.r)])
     dated = pd.concat([at_hours(part) for _, part in both.groupby("u")])
     log = make_log(dated)
-    same(log, make_log(both))
-    assert log.one_step == "one decision of a unit"
+    assert_same_rows(log, make_log(both))
+    assert log.step_name == "one decision of a unit"
     assert "median: 5 hours" in log.notes[0]
     for grid in (False, True):
         assert "3600" not in " ".join(make_log(dated, clock_grid=grid).notes)
     clock = make_log(dated, clock_grid=True)
-    assert clock.one_step == "1 hour"
+    assert clock.step_name == "1 hour"
     assert set(clock.gap[1:120]) == {5, 14}
 
 
-def test_clock_times_and_the_row_index_give_the_same_diagnosis(drifting):
+def test_dates_and_step_numbers_give_the_same_diagnosis(drifting):
     one, other = (larl.diagnose(frame, replay=False, progress=False) for frame in (drifting, at_hours(drifting)))
     assert list(one.table.answer) == list(other.table.answer)
     assert list(one.table.verdict) == list(other.table.verdict)
@@ -53,7 +54,7 @@ def test_clock_times_and_the_row_index_give_the_same_diagnosis(drifting):
 @pytest.mark.parametrize(
     ("times", "gaps"),
     [
-        ([0, 1, 2, 5, 6], [1, 1, 3, 1]),  # step numbers, two of them absent
+        ([0, 1, 2, 5, 6], [1, 1, 3, 1]),  # step numbers, two of them missing
         ([9, 14, 19, 33, 38], [1, 1, 1, 1]),  # hours: rows are steps
         ([0.0, 0.5, 1.0, 2.0, 2.5], [1, 1, 1, 1]),
         ([1_760_000_400, 1_760_018_400, 1_760_036_400, 1_760_086_800, 1_760_104_800], [1, 1, 1, 1]),  # since 1970
@@ -62,7 +63,7 @@ def test_clock_times_and_the_row_index_give_the_same_diagnosis(drifting):
 def test_only_step_numbers_have_gaps(times, gaps):
     log = make_log(pd.DataFrame({"t": times, "a": 0, "r": np.arange(5.0)}))
     assert log.gap[1:].tolist() == gaps
-    assert any("absent" in note for note in log.notes) == (gaps != [1] * 4)
+    assert any("step numbers are missing" in note for note in log.notes) == (gaps != [1] * 4)
     assert (log.clock is not None) == (times[0] > 1e9)
 
 
@@ -70,40 +71,40 @@ def test_only_step_numbers_have_gaps(times, gaps):
     ("seconds", "text"),
     [(3600, "1 hour"), (18_000, "5 hours"), (129_600, "1.5 days"), (60, "1 minute"), (0.25, "0.25 seconds")],
 )
-def test_durations_are_in_units_that_people_use(seconds, text):
+def test_duration_uses_the_largest_fitting_unit(seconds, text):
     assert duration(seconds) == text
 
 
-def test_rows_in_any_order_are_sorted_and_the_page_says_so(drifting):
+def test_rows_are_sorted_and_a_note_says_so(drifting):
     mixed = drifting.sample(frac=1.0, random_state=0)
     log = make_log(mixed)
-    same(log, make_log(drifting))
+    assert_same_rows(log, make_log(drifting))
     assert any("were sorted" in note for note in log.notes)
     assert not any("were sorted" in note for note in make_log(drifting).notes)
     interleaved = pd.concat([drifting.assign(u="x"), drifting.assign(u="y")]).sort_values("t", kind="stable")
     assert not any("were sorted" in note for note in make_log(interleaved).notes)
 
 
-def test_only_a_time_that_a_unit_has_twice_is_refused():
-    with pytest.raises(larl.InvalidValue) as refused:
+def test_duplicate_time_within_a_unit_is_rejected():
+    with pytest.raises(larl.InvalidValue) as rejected:
         make_log(ROWS.assign(t=[0, 3, 1, 0]))
-    message = str(refused.value)
+    message = str(rejected.value)
     assert "row 4, column 't' = 0 is not usable" in message
-    assert "row 1 has the same" in message
+    assert "row 1 has the same time" in message
     assert "--unit NAME" in message
     assert make_log(ROWS.assign(t=[0, 1, 0, 1], u=["x", "x", "y", "y"])).units == 2
 
 
-def test_messages_show_plain_values():
+def test_messages_show_plain_python_values():
     for frame in (
         ROWS.assign(a=[0.5, 1.0, 0.0, 1.0]),
         ROWS.assign(t=np.array([0, 0, 1, 2])),
         ROWS.assign(t=pd.to_datetime(["2026-03-01"] * 2 + ["2026-03-02", "2026-03-03"])),
         ROWS.assign(r=[np.inf, 1.0, 2.0, 3.0]),
     ):
-        with pytest.raises(larl.InvalidValue) as refused:
+        with pytest.raises(larl.InvalidValue) as rejected:
             make_log(frame)
-        assert not re.search(r"np\.|Timestamp", str(refused.value))
+        assert not re.search(r"np\.|Timestamp", str(rejected.value))
     with pytest.raises(larl.InvalidValue, match=r"seed = -1 is not usable"):
         larl.diagnose(ROWS, seed=np.int64(-1))
     with pytest.raises(larl.InvalidValue, match=r"s = -1 is not usable"):
@@ -122,7 +123,7 @@ def test_messages_show_plain_values():
         (["2026-03-01T09:00:00+01:00", "2026-03-01T12:00:00Z", "2026-03-02 09:00"], None),
     ],
 )
-def test_dates_are_read_in_the_usual_notations(cells, days):
+def test_common_date_notations(cells, days):
     log = make_log(pd.DataFrame({"time": cells, "a": 0, "r": [1.0, 2.0, 3.0]}))
     if days is None:
         assert (log.clock / 3600 % 24).tolist() == [9.0, 12.0, 9.0]  # local time, not universal time
@@ -131,7 +132,7 @@ def test_dates_are_read_in_the_usual_notations(cells, days):
         assert ((log.time - log.time[0]) / 86_400).tolist() == days
 
 
-def test_ambiguous_and_contradictory_dates_are_refused():
+def test_ambiguous_and_contradictory_dates_are_rejected():
     frame = pd.DataFrame({"t": ["03/04/2026", "04/04/2026"], "a": 0, "r": [1.0, 2.0]})
     with pytest.raises(larl.InvalidValue, match="--day-first or --month-first"):
         make_log(frame)
@@ -147,17 +148,17 @@ def test_ambiguous_and_contradictory_dates_are_refused():
 # Columns
 
 
-def test_an_id_that_numbers_the_rows_is_not_the_unit(drifting):
+def test_unique_id_is_not_the_unit(drifting):
     log = make_log(drifting.assign(id=np.arange(120) + 1000))
     assert log.units == 1
-    same(log, make_log(drifting))
+    assert_same_rows(log, make_log(drifting))
     assert "'id'" in log.notes[0]
     assert make_log(drifting.assign(id=np.arange(120) // 60)).units == 2
     assert make_log(drifting.assign(user=np.arange(120) % 2)).units == 2
     assert make_log(drifting.assign(user=np.arange(120) % 2), {"unit": False}).units == 1
 
 
-def test_the_export_of_a_service_is_read_by_what_was_played():
+def test_service_export_uses_column_played():
     from larl.service.table import PLAIN
 
     frame = pd.DataFrame(
@@ -184,7 +185,7 @@ def test_the_export_of_a_service_is_read_by_what_was_played():
 
 
 @pytest.mark.parametrize("kind", ["csv", "frame", "objects", "nullable"])
-def test_true_and_false_are_one_and_zero(kind, tmp_path):
+def test_boolean_rewards_are_one_and_zero(kind, tmp_path):
     values = [True, False, None, True]
     frame = ROWS.assign(r=pd.Series(values, dtype="boolean" if kind == "nullable" else object))
     if kind == "csv":
@@ -196,13 +197,13 @@ def test_true_and_false_are_one_and_zero(kind, tmp_path):
     assert log.reward.tolist() == ([1.0, 0.0, 1.0, 1.0] if kind == "frame" else [1.0, 0.0, 1.0])
 
 
-def test_actions_are_true_and_false_alike_in_files_and_frames(tmp_path):
+def test_boolean_actions_have_the_same_labels_in_files_and_frames(tmp_path):
     frame = ROWS.assign(a=[True, False, True, True])
     frame.to_csv(tmp_path / "log.csv", index=False)
     assert make_log(read_table(tmp_path / "log.csv")).labels == make_log(frame).labels == ("0", "1")
 
 
-def test_a_gzipped_file_is_read_and_a_damaged_one_refused(drifting, tmp_path):
+def test_gzip_file_is_read_and_damaged_one_rejected(drifting, tmp_path):
     drifting.to_csv(tmp_path / "log.csv.gz", index=False)
     np.testing.assert_allclose(make_log(read_table(tmp_path / "log.csv.gz")).reward, drifting.r)
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "log.csv.gz").read_bytes()[:200])
@@ -216,31 +217,36 @@ def test_a_gzipped_file_is_read_and_a_damaged_one_refused(drifting, tmp_path):
 # Contexts
 
 
-def test_the_effect_of_a_context_in_each_arm_is_taken_off():
-    # 400 rewards, noise of sd 1: an effect is off by 0.07 (standard error) in each arm; four of them are allowed.
-    frame = next(logs(still(0.0, 1.0), 400, 1, seed=3))
+def test_context_effect_of_each_arm_is_removed():
+    # 400 rewards, noise of sd 1: an effect has a standard error of 0.07 in each arm; four are allowed.
+    frame = next(simulate_logs(constant_means(0.0, 1.0), 400, 1, seed=3))
     generator = np.random.default_rng(0)
     warm, place = generator.normal(size=400), generator.choice(["home", "park", "work"], size=400)
     effect = warm * np.where(frame.a == 1, 2.0, -1.0) + np.where(place == "park", 3.0, 0.0)
     log = make_log(frame.assign(r=frame.r + effect, warm=warm, place=place), context=["warm", "place"])
     kept = make_log(frame)
     for arm in (0, 1):
-        mine = log.arm == arm
-        rest = (log.reward - kept.reward)[mine]
-        assert abs(np.polyfit(warm[mine], rest, 1)[0]) < 4 * 0.07
-        assert abs(rest[place[mine] == "park"].mean() - rest[place[mine] != "park"].mean()) < 4 * 0.15
+        rows = log.arm == arm
+        rest, at_park = (log.reward - kept.reward)[rows], place[rows] == "park"
+        assert abs(np.polyfit(warm[rows], rest, 1)[0]) < 4 * 0.07
+        assert abs(rest[at_park].mean() - rest[~at_park].mean()) < 4 * 0.15
     assert log.adjusted == ("the context 'warm'", "the context 'place'")
     np.testing.assert_allclose(log.observed_rewards, frame.r + effect)
-    assert "all answers are about what remains" in log.notes[-1]
+    assert "all answers are about the adjusted rewards" in log.notes[-1]
 
 
-def test_a_context_that_explains_nothing_changes_little_and_units_keep_their_levels():
-    frame = pd.concat([each.assign(u=u, r=each.r + 50 * u) for u, each in enumerate(logs(still(0.0, 1.0), 50, 4, 1))])
+def test_context_constant_within_units_changes_nothing():
+    frame = pd.concat(
+        [
+            each.assign(u=u, r=each.r + 50 * u)
+            for u, each in enumerate(simulate_logs(constant_means(0.0, 1.0), 50, 4, 1))
+        ]
+    )
     log = make_log(frame.assign(x=np.repeat([0.0, 1.0, 2.0, 3.0], 50)), context="x")  # the same as the unit
     np.testing.assert_allclose(log.reward, make_log(frame).reward, atol=1e-6)
 
 
-def test_hours_and_weekdays_are_made_from_dates(drifting):
+def test_hour_and_weekday_contexts_from_dates(drifting):
     frame = at_hours(drifting)
     assert make_log(frame, context=["hour", "weekday"]).adjusted == ("the context 'hour'", "the context 'weekday'")
     by_hand = frame.assign(clock=frame.t.dt.hour.astype(str) + "h")
@@ -251,13 +257,13 @@ def test_hours_and_weekdays_are_made_from_dates(drifting):
     ("context", "expected"),
     [
         ("wind", "one of the log's columns"),
-        ("hour", "made from dates, and there are none"),
+        ("hour", "hour needs dates, and the log has none"),
         (["x", "x"], "each once"),
         ("gap", "row 2, column 'gap'"),
         ("many", "at most 50 categories"),
     ],
 )
-def test_contexts_that_cannot_be_used_are_refused(drifting, context, expected):
+def test_invalid_contexts_are_rejected(drifting, context, expected):
     frame = drifting.assign(x=1.0, gap=[1.0, None] * 60, many=[f"n{i}" for i in range(120)])
     with pytest.raises(larl.InvalidValue, match=expected):
         make_log(frame, context=context)

@@ -1,4 +1,4 @@
-"""Replays: what is recommended is what was replayed, in the log's units, and keeps what the page says."""
+"""Replays: the recommended policy is the simulated one, and its regret agrees with the page."""
 
 import dataclasses
 
@@ -8,17 +8,17 @@ import pytest
 
 import larl
 from larl.diagnosis import replay as replays
-from larl.diagnosis.estimates import Draw
-from larl.diagnosis.fit import Setting
-from tests.diagnosis.logs import logs
+from larl.diagnosis.estimates import PosteriorDraw
+from larl.statespace.smoother import ARParameters
+from tests.diagnosis.logs import simulate_logs
 
 RATINGS = larl.LatentAR(gammas=[0.9], beta=[-0.6, 0.6], mu=[6.0, 6.3], noise="common")  # between 0 and 10
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few():
+def _small_replays():
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"WORLDS": 6, "TRIALS": 10, "AUTO_STEPS": 1200, "STEPS": 150}.items():
+        for name, value in {"WORLDS": 6, "MAX_TRIALS": 10, "AUTO_STEP_BUDGET": 1200, "MAX_HORIZON": 150}.items():
             patch.setattr(replays, name, value)
         yield
 
@@ -29,68 +29,71 @@ def as_ratings(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def ratings() -> pd.DataFrame:
-    return as_ratings(next(logs(RATINGS, 300, 1, seed=4)))
+    return as_ratings(next(simulate_logs(RATINGS, 300, 1, seed=4)))
 
 
 @pytest.fixture(scope="module")
-def found(ratings) -> larl.Diagnosis:
+def diagnosis(ratings) -> larl.Diagnosis:
     return larl.diagnose(ratings, progress=False)
 
 
-def lost(policies: dict, world, horizon: int, trials: int = 40) -> dict[str, float]:
+def mean_regret(policies: dict, world, horizon: int, trials: int = 40) -> dict[str, float]:
+    """Return each policy's regret per step."""
     total = larl.compare(policies, world, horizon=horizon, trials=trials, seed=9, progress=False).total() / horizon
     return {name: float(total.sel(policy=name).mean()) for name in policies}
 
 
-def test_the_recommended_policy_keeps_what_the_page_says_on_ratings(found):
-    # Means of 40 trials in the world that made the log. The page gives an interval over worlds that fit the log; a
-    # tenth of what random choices lose is allowed for the rounding of ratings and the luck of trials.
-    recommended = eval(found.replay.best, {"larl": larl})
+def test_regret_of_the_recommended_policy_agrees_with_the_page(diagnosis):
+    # Means of 40 trials in the world of the log. The page has an interval over fitted worlds. A tenth of the regret of
+    # random choices is allowed for the rounding of ratings and the noise of trials.
+    recommended = eval(diagnosis.replay.best, {"larl": larl})
     policies = {"best": recommended, "random": larl.Random(), "plain UCB": larl.UCB()}
-    real = lost(policies, RATINGS, found.replay.horizon)
-    said = found.replay.lost(found.replay.best)
-    assert real["best"] < 0.7 * real["random"]
-    slack = 0.1 * real["random"]
-    assert said.low - slack < real["best"] < said.high + slack
-    # Plain UCB, whose bonus is one unit of the reward at an offset of 6, is what must not be recommended.
-    assert real["plain UCB"] > 1.3 * real["best"]
-    assert found.log.rows == 300
+    actual = mean_regret(policies, RATINGS, diagnosis.replay.horizon)
+    reported = diagnosis.replay.regret_of(diagnosis.replay.best)
+    assert actual["best"] < 0.7 * actual["random"]
+    slack = 0.1 * actual["random"]
+    assert reported.low - slack < actual["best"] < reported.high + slack
+    # Plain UCB has a bonus of one unit of the reward, at an offset of 6. It must not be recommended.
+    assert actual["plain UCB"] > 1.3 * actual["best"]
+    assert diagnosis.log.rows == 300
 
 
-def test_every_printed_policy_is_the_one_that_was_replayed_and_free_of_units(found):
-    specs = [*replays.candidates(2, found.estimates.best), larl.Auto()]
-    assert {replays.code_of(spec) for spec in specs} == {*found.replay.ranked}
+def test_printed_policies_are_the_simulated_ones_and_scale_invariant(diagnosis):
+    specs = [*replays.candidates(2, diagnosis.estimates.best), larl.Auto()]
+    assert {replays.policy_expression(spec) for spec in specs} == {*diagnosis.replay.ranked}
     for spec in specs:
-        again = eval(replays.code_of(spec), {"larl": larl})
+        again = eval(replays.policy_expression(spec), {"larl": larl})
         assert again == spec
         assert type(again) is type(spec)
         assert getattr(spec, "standardise", True)
-    assert replays.code_of(larl.DiscountedUCB(0.98, standardise=True)) == (
+    assert replays.policy_expression(larl.DiscountedUCB(0.98, standardise=True)) == (
         "larl.DiscountedUCB(discount=0.98, standardise=True)"
     )
-    assert found.replay.best in found.answers[3].verdict
-    assert found.replay.best in found.answers[4].answer
+    assert diagnosis.replay.best in diagnosis.answers[3].verdict
+    assert diagnosis.replay.best in diagnosis.answers[4].answer
 
 
-def test_unit_and_offset_of_rewards_change_no_recommendation(ratings, found):
+def test_recommendation_is_invariant_to_unit_and_offset(ratings, diagnosis):
     other = larl.diagnose(ratings.assign(r=10 * ratings.r + 50), progress=False)
-    assert other.replay.best == found.replay.best
-    assert other.replay.best_s == found.replay.best_s
-    for name in found.replay.regret:
-        assert other.replay.saved(name).value == pytest.approx(10 * found.replay.saved(name).value, rel=0.03)
+    assert other.replay.best == diagnosis.replay.best
+    assert other.replay.best_s == diagnosis.replay.best_s
+    for name in diagnosis.replay.regret:
+        assert other.replay.saving_of(name).value == pytest.approx(
+            10 * diagnosis.replay.saving_of(name).value, rel=0.03
+        )
 
 
-def test_worlds_pay_in_the_units_of_the_log(ratings, found):
-    worlds = [replays.world_of(draw) for draw in found.estimates.draws]
+def test_fitted_worlds_have_the_units_of_the_log(ratings, diagnosis):
+    worlds = [replays.fitted_world(draw) for draw in diagnosis.estimates.draws]
     assert abs(np.mean([world.mu for world in worlds]) - ratings.r.mean()) < 0.5
     sd = [np.sqrt(np.mean(np.square(world.beta)) * world.stationary_var + np.mean(world.sd**2)) for world in worlds]
     assert np.mean(sd) == pytest.approx(ratings.r.std(), rel=0.2)
 
 
-def world(sigma_r: float) -> Draw:
-    """The paper's first world with another noise, as if it had been fitted."""
+def draw_of_paper_world(sigma_r: float) -> PosteriorDraw:
+    """Return the paper's first world with another noise as a posterior draw."""
     shock = 1.0 - 0.9**2  # z has variance 1
-    one = Setting(
+    parameters = ARParameters(
         gammas=np.array([[0.9]]),
         acf=np.array([[1.0, 0.9]]),
         shock=np.array([shock]),
@@ -101,42 +104,60 @@ def world(sigma_r: float) -> Draw:
         start=np.ones(1),
     )
     empty = np.zeros(0)
-    return Draw(1, one, 0.5, empty, 0.0, 0.0, 1.8, empty, empty)
+    return PosteriorDraw(
+        order=1,
+        parameters=parameters,
+        state_share=0.5,
+        forecasts=empty,
+        fixed_arm_regret=0.0,
+        switch_share=0.0,
+        log_regret=1.8,
+        z=empty,
+        variance=empty,
+    )
 
 
-def test_s_follows_the_regret_and_not_the_order(monkeypatch):
-    # k = 1 with noise of sd 4 over 1,000 steps: a longer context averages noise out, so LARL wants s > k. In 100
-    # trials of one world s = 1 loses 0.15 a step more than s = 5, five standard errors of the paired difference.
+def test_best_s_minimises_regret_and_may_exceed_the_order(monkeypatch):
+    # k = 1 with noise of sd 4 over 1,000 steps: a longer context averages the noise, so s > k is better. In 100 trials
+    # of one world s = 1 has 0.15 more regret per step than s = 5, five standard errors of the paired difference.
     from larl._core.progress import Progress
 
-    for name, value in {"TRIALS": 100, "BUDGET": 100_000, "STEPS": 1000, "MANY_ARMS": 1}.items():
+    for name, value in {"MAX_TRIALS": 100, "STEP_BUDGET": 100_000, "MAX_HORIZON": 1000, "MAX_ARMS": 1}.items():
         monkeypatch.setattr(replays, name, value)
-    found = replays.replay([world(4.0)], 1, 1000, 0, None, Progress(1, False))
-    assert found.best_s >= 3
-    assert found.lost(found.lookbacks[5]).value < found.lost(found.lookbacks[1]).value
-    assert 1 not in found.good_s
+    result = replays.replay_policies([draw_of_paper_world(4.0)], 1, 1000, 0, None, Progress(1, False))
+    assert result.best_s >= 3
+    assert result.regret_of(result.lookbacks[5]).value < result.regret_of(result.lookbacks[1]).value
+    assert 1 not in result.good_s
 
 
-def test_the_text_does_not_call_the_order_the_s_that_larl_needs(found):
-    text = found.answers[3].answer
-    assert f"LARL loses least with s = {found.replay.best_s}" in text
-    assert f"k = {found.estimates.best} has the most evidence" in text
-    not_replayed = dataclasses.replace(found, replay=None)
+def test_answer_distinguishes_s_from_the_order(diagnosis):
+    text = diagnosis.answers[3].answer
+    assert f"LARL has the smallest regret with s = {diagnosis.replay.best_s}" in text
+    assert f"most probable order of the hidden process is k = {diagnosis.estimates.best}" in text
+    not_replayed = dataclasses.replace(diagnosis, replay=None)
     assert "s is chosen by replays" in not_replayed.answers[3].answer
     assert "s = " not in not_replayed.answers[3].verdict
 
 
-def test_representations_are_short(found):
-    parts = [found, found.log, found.fitted, found.drift, found.estimates, found.replay, found.periods, found.together]
-    parts += [found.estimates.draws[0], found.estimates.draws[0].setting, found.estimates.fits[1]]
-    parts += [found.estimates.fits[1].model, found.answers[0]]
+def test_representations_are_short(diagnosis):
+    parts = [
+        diagnosis,
+        diagnosis.log,
+        diagnosis.fitted,
+        diagnosis.drift,
+        diagnosis.estimates,
+        diagnosis.replay,
+        diagnosis.periods,
+    ]
+    parts += [diagnosis.shared_drift, diagnosis.estimates.draws[0], diagnosis.estimates.draws[0].parameters]
+    parts += [diagnosis.estimates.fits[1], diagnosis.estimates.fits[1].model, diagnosis.answers[0]]
     for part in parts:
         assert len(repr(part)) < 600, type(part)
-    assert repr(found).startswith("<Diagnosis of 300 rewards of 1 unit and 2 arms; drift: yes, best: larl.")
+    assert repr(diagnosis).startswith("<Diagnosis of 300 rewards of 1 unit and 2 arms; drift: yes, best: larl.")
 
 
-def test_the_best_is_the_first_of_the_table_and_the_least_of_all():
+def test_candidates_are_ranked_by_mean_regret():
     regret = {"a": np.array([1.0, 1.0, 1.0]), "b": np.array([0.0, 0.0, 2.9]), replays.KALMAN: np.zeros(3)}
-    replay = replays.Replay(regret, np.ones(3) * 2, {}, 10, ())
-    assert replay.ranked == ["b", "a"]  # by the mean, not by the median
-    assert replay.lost("b").value < replay.lost("a").value
+    result = replays.ReplayResult(regret, np.ones(3) * 2, {}, 10, ())
+    assert result.ranked == ["b", "a"]  # by the mean, not by the median
+    assert result.regret_of("b").value < result.regret_of("a").value

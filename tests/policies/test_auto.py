@@ -141,7 +141,7 @@ def run_trial(spec, world, steps, seed=0, trial=0, shift=0.0, scale=1.0):
     """Return the State after some steps of a trial, and the arms that it chose."""
     state, simulator, chosen = spec.init(world.arms), Simulator(world, seed, trial), []
     for _ in range(steps):
-        chosen.append(decide(state, simulator.word))
+        chosen.append(decide(state, simulator.bits))
         learn(state, chosen[-1], shift + scale * simulator.reward(chosen[-1]))
         simulator.advance(chosen[-1])
     return state, chosen

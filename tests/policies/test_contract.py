@@ -41,7 +41,7 @@ def test_stepping_by_hand_reproduces_engine_trial(spec):
         for t in range(HORIZON):
             if isinstance(spec, larl.DynamicOracle):
                 state.means[:] = simulator.means
-            arm = decide(state, simulator.word)
+            arm = decide(state, simulator.bits)
             reward = simulator.reward(arm)
             assert arm == batched.arm[0, trial, t]
             assert reward == batched.reward[0, trial, t].item()

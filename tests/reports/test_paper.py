@@ -25,7 +25,7 @@ from larl.reports.paper.experiments import (
 )
 from larl.reports.paper.report import claims_table, markdown, page, table
 from larl.reports.paper.settings import ALL, AUTHORS, THEORY, TUNED, candidate, label
-from larl.theory import random_cost, regret_floor
+from larl.theory import random_regret, regret_floor
 
 TINY = Scope(trials=4, every_s=(0, 1, 5), horizons=(50, 100), long_trials=3, everything=True)
 
@@ -66,7 +66,7 @@ def test_the_shrinking_world_makes_the_claim_testable():
     # Random is linear in T; the informed pay in proportion to T^{c/2}, once z is small beside the reward noise.
     for c in (0.5, 1.0, 1.5):
         one, two = (shrinking_world(c, t) for t in (10**8, 10**10))
-        assert random_cost(one) > 1 / 3
+        assert random_regret(one) > 1 / 3
         assert 10**2 * regret_floor(two) / regret_floor(one) == pytest.approx(100 ** (c / 2), rel=0.05)
 
 

@@ -15,7 +15,7 @@ from larl.reports.paper.experiments import ALTERNATING, KALMAN, ORDERS, noise_na
 from larl.reports.paper.regret_claims import random_regret
 from larl.reports.paper.settings import AUTHORS, LARL_BIC, THEORY, TUNED, label
 from larl.reports.paper.theory_claims import Slope, slopes, sublinear_claims
-from larl.statespace.kalman import steady_state
+from larl.statespace.steady_state import steady_state
 from larl.theory import regret_bound, regret_floor, reward_parameters, steady_start
 from tests.conftest import THREE_ARMS
 from tests.theory.test_theory import context, steady_predictions
@@ -201,7 +201,7 @@ def test_the_printed_theorem_is_evaluated_as_printed():
     arms, rewards = (each[0] for each in checks.history(world, 30, 1, 5))
     phi, z = checks.contexts(arms, rewards, s, 2)[:-1], checks.predictions(world, arms, rewards)
     theta = reward_parameters(world, s)
-    b = [[beta * float(steady_state(world).closed[0, 0] ** s * z[t, 0]) for beta in world.beta] for t in range(29)]
+    b = [[beta * float(steady_state(world).closed_loop[0, 0] ** s * z[t, 0]) for beta in world.beta] for t in range(29)]
     potential, gram = 0.0, [np.eye(5), np.eye(5)]
     for row, arm in zip(phi, arms[1:], strict=True):
         potential += row @ np.linalg.inv(gram[arm]) @ row

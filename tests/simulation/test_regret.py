@@ -5,7 +5,7 @@ import pytest
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import steady_state
+from larl.statespace.steady_state import steady_state
 
 # An independent prototype's mean ± standard error of total regret from t = k, T = 200, 4,000 trials, k = 1 / 5 / 10.
 TABLE = {

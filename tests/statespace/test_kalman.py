@@ -1,4 +1,4 @@
-"""The filters, against statsmodels, against the joint Gaussian written out, and against each other."""
+"""The Kalman filter and its steady state against statsmodels, a brute-force joint Gaussian, and each other."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,9 @@ from statsmodels.tsa.statespace.mlemodel import MLEModel
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import condition, filter_path, measurement_variance, predict, steady_state
+from larl._core.compile import kernel
+from larl.statespace.kalman import condition, filter_path, measurement_update, predict
+from larl.statespace.steady_state import measurement_variance, steady_state
 from tests.conftest import THREE_ARMS
 
 
@@ -23,7 +25,7 @@ def random_world(seed: int, noise: str = "scaled", start: object = "stationary")
 
 
 def play(world: larl.LatentAR, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random arms and the rewards they might have given."""
+    """Return random arms and simulated rewards."""
     rng = np.random.default_rng(seed)
     arms = rng.integers(0, world.arms, steps)
     path = world.path(steps, seed=seed)
@@ -32,7 +34,7 @@ def play(world: larl.LatentAR, seed: int, steps: int) -> tuple[np.ndarray, np.nd
 
 
 def joint_gaussian(world: larl.LatentAR, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of (z_0 … z_{steps−1}), by writing z as a linear map of its start and its shocks."""
+    """Return mean and covariance of (z_0 … z_{steps−1}), from z as a linear map of its start and shocks."""
     k = world.k
     mean0, cov0 = world.start_moments
     map_, offset = np.zeros((steps, k + steps)), np.zeros(steps)
@@ -50,7 +52,7 @@ def joint_gaussian(world: larl.LatentAR, steps: int) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(1.0, 3.0)])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
-def test_exact_filter_is_the_joint_gaussian(noise, start, seed):
+def test_exact_filter_equals_joint_gaussian(noise, start, seed):
     world, steps = random_world(seed, noise, start), 12
     arms, rewards = play(world, seed, steps)
     means, variances = filter_path(world, arms, rewards)
@@ -66,7 +68,7 @@ def test_exact_filter_is_the_joint_gaussian(noise, start, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_exact_filter_is_statsmodels(seed):
+def test_exact_filter_equals_statsmodels(seed):
     world = random_world(seed)
     arms, rewards = play(world, seed, 60)
     system, k = world.system, world.k
@@ -79,7 +81,7 @@ def test_exact_filter_is_statsmodels(seed):
     model["state_cov"] = np.array([[world.sigma_z**2]])
     model.ssm.initialize_known(np.full(k, world.stationary_mean), world.stationary_cov)
     theirs = model.ssm.filter()
-    # From a stationary start, statsmodels' state (z_0, z_{−1} …) at t = 0 has the same law as ours.
+    # From a stationary start, statsmodels' state (z_0, z_{−1} …) at t = 0 has the same distribution as ours.
     means, variances = filter_path(world, arms, rewards)
     assert np.allclose(means, theirs.predicted_state[0, :-1], rtol=1e-7, atol=1e-9)
     assert np.allclose(variances, theirs.predicted_state_cov[0, 0, :-1], rtol=1e-7, atol=1e-9)
@@ -95,10 +97,10 @@ def test_steady_state_solves_the_riccati_equation(seed):
     right = system.gamma @ p @ system.gamma.T + system.noise - system.gamma @ gain @ c @ p @ system.gamma.T
     assert np.allclose(p, right, rtol=1e-8, atol=1e-10)
     assert np.allclose(steady.gain, gain[:, 0])
-    assert np.abs(np.linalg.eigvals(steady.closed)).max() < 1.0
+    assert np.abs(np.linalg.eigvals(steady.closed_loop)).max() < 1.0
 
 
-def test_exact_filter_reaches_the_steady_state():
+def test_exact_filter_converges_to_the_steady_state():
     arms, rewards = play(THREE_ARMS, 0, 200)
     means, variances = filter_path(THREE_ARMS, arms, rewards)
     steady = steady_state(THREE_ARMS)
@@ -112,27 +114,45 @@ def test_exact_filter_reaches_the_steady_state():
         z = THREE_ARMS.system.gamma @ z + steady.drift
 
 
-def test_predict_and_condition_by_hand():
+def test_predict_and_condition_equal_the_matrix_formulas():
     mean, cov = np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
     gamma, drift, noise = np.array([[0.5, 0.3], [1.0, 0.0]]), np.array([0.1, 0.0]), np.diag([0.64, 0.0])
-    forward, spread = predict(mean, cov, gamma, drift, noise)
-    assert np.allclose(forward, gamma @ mean + drift)
-    assert np.allclose(spread, gamma @ cov @ gamma.T + noise)
+    next_mean, next_cov = predict(mean, cov, gamma, drift, noise)
+    assert np.allclose(next_mean, gamma @ mean + drift)
+    assert np.allclose(next_cov, gamma @ cov @ gamma.T + noise)
     c = np.array([2.0, -1.0])
-    updated, narrowed = condition(mean, cov, c, 0.3, 4.0)
+    new_mean, new_cov = condition(mean, cov, c, 0.3, 4.0)
     gain = cov @ c / (c @ cov @ c + 0.3)
-    assert np.allclose(updated, mean + gain * (4.0 - c @ mean))
-    assert np.allclose(narrowed, cov - np.outer(gain, c @ cov))
+    assert np.allclose(new_mean, mean + gain * (4.0 - c @ mean))
+    assert np.allclose(new_cov, cov - np.outer(gain, c @ cov))
 
 
-def test_an_arm_without_drift_says_nothing():
+@kernel
+def update_in_place(mean, cov, cov_c, innovation_variance, innovation):
+    measurement_update(mean, cov, cov_c, innovation_variance, innovation)
+
+
+@given(seed=st.integers(0, 10_000), k=st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_measurement_update_equals_condition(seed, k):
+    rng = np.random.default_rng(seed)
+    factor, mean, c = rng.normal(size=(k, k)), rng.normal(size=k), rng.normal(size=k)
+    cov, value = factor @ factor.T, float(rng.normal())
+    expected_mean, expected_cov = condition(mean, cov, c, 0.3, value)
+    new_mean, new_cov = mean.copy(), cov.copy()
+    update_in_place(new_mean, new_cov, cov @ c, float(c @ cov @ c) + 0.3, value - float(c @ mean))
+    assert np.allclose(new_mean, expected_mean, rtol=1e-10, atol=1e-10)
+    assert np.allclose(new_cov, expected_cov, rtol=1e-10, atol=1e-10)
+
+
+def test_rewards_of_an_arm_with_beta_zero_have_no_information():
     world = larl.LatentAR(gammas=[0.8], beta=[0.0, 1.0], mu=[1.0, 0.0])
     means, variances = filter_path(world, [0] * 5, [1.0] * 5)
     assert np.allclose(means, 0.0)
     assert np.allclose(variances, world.stationary_var)
 
 
-def test_without_reward_noise_only_the_last_shock_is_unknown():
+def test_without_reward_noise_the_variance_is_that_of_one_shock():
     world = larl.LatentAR(gammas=(0.5, 0.3), beta=(1, -2), mu=(0, 0), sigma_r=0.0, sigma_z=1.5)
     arms = [0, 1] * 10
     path = world.path(20)
@@ -142,20 +162,20 @@ def test_without_reward_noise_only_the_last_shock_is_unknown():
 
 
 @pytest.mark.parametrize("scale", [1e-10, 1e-4, 1.0, 1e6])
-def test_the_steady_state_has_no_units(scale):
+def test_steady_state_is_scale_equivariant(scale):
     world = larl.LatentAR(gammas=worlds.paper(5).gammas, beta=(-1, 1), mu=(0, 0))
     scaled = larl.LatentAR(gammas=world.gammas, beta=(-1, 1), mu=(0, 0), sigma_z=scale, sigma_r=scale)
     assert np.allclose(steady_state(scaled).cov, scale**2 * steady_state(world).cov, rtol=1e-9, atol=0)
 
 
-def test_the_steady_state_where_the_solver_gives_up():
+def test_steady_state_if_the_riccati_solver_fails():
     world = larl.LatentAR(gammas=(1.98, -0.9801), beta=(-1, 1), mu=(0, 0), sigma_r=300.0)
     steady, system = steady_state(world), world.system
     updated = steady.cov - np.outer(steady.cov[:, 0], steady.cov[0]) / (steady.cov[0, 0] + 300.0**2)
     assert np.allclose(steady.cov, system.gamma @ updated @ system.gamma.T + system.noise, rtol=1e-9)
 
 
-def test_no_steady_state_where_arms_differ_in_precision():
+def test_no_steady_state_if_arms_differ_in_precision():
     world = larl.LatentAR(gammas=[0.8], beta=[0.5, 1.0], mu=[0, 0], noise="common")
     with pytest.raises(larl.InvalidValue, match=r"noise='scaled' or all \|β\| equal"):
         steady_state(world)
@@ -163,7 +183,7 @@ def test_no_steady_state_where_arms_differ_in_precision():
     assert measurement_variance(equal) == pytest.approx((3.0 / 2.0) ** 2)
 
 
-def test_filter_path_refuses_what_does_not_fit():
+def test_filter_path_rejects_invalid_arms_and_rewards():
     with pytest.raises(larl.InvalidValue, match=r"arms\[1\] = .*0 to 2"):
         filter_path(THREE_ARMS, [0, 3], [0.0, 0.0])
     with pytest.raises(larl.InvalidValue, match=r"rewards\[0\] = .*nan"):

@@ -1,4 +1,4 @@
-"""The filter of a vector state, against statsmodels, against the joint Gaussian written out; its steady state."""
+"""The Kalman filter of a vector state against statsmodels and a brute-force joint Gaussian; its steady state."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,16 @@ from statsmodels.tsa.statespace.mlemodel import MLEModel
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import filter_path, measurement_variance, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import measurement_variance, steady_state
 from larl.theory import bias_row, noise_scale, reward_parameters
 from larl.worlds import variants
 from tests.stepping import decide, learn
 from tests.worlds.test_latent_var import TWO, joint_gaussian, play, random_world
 
 
-def on_a_line(seed: int, k: int = 1, m: int = 2, arms: int = 3) -> larl.LatentVAR:
-    """A world all of whose β lie on one line, so that its filter has a steady state."""
+def collinear_world(seed: int, k: int = 1, m: int = 2, arms: int = 3) -> larl.LatentVAR:
+    """Return a world with all β on one line, whose filter has a steady state."""
     world, rng = worlds.random_vector(m, k, arms, seed, radius=0.9), np.random.default_rng(seed)
     beta = np.outer(rng.normal(size=arms), rng.normal(size=m))
     return larl.LatentVAR(
@@ -28,7 +29,7 @@ def on_a_line(seed: int, k: int = 1, m: int = 2, arms: int = 3) -> larl.LatentVA
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(1.0, 3.0), "joint"])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
-def test_exact_filter_is_the_joint_gaussian(noise, start, seed):
+def test_exact_filter_equals_joint_gaussian(noise, start, seed):
     world, steps = random_world(seed, None, noise, start), 8
     m, (arms, rewards) = world.m, play(world, seed, steps)
     means, variances = filter_path(world, arms, rewards)
@@ -47,7 +48,7 @@ def test_exact_filter_is_the_joint_gaussian(noise, start, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_exact_filter_is_statsmodels(seed):
+def test_exact_filter_equals_statsmodels(seed):
     world, steps = random_world(seed), 80
     arms, rewards = play(world, seed, steps)
     system, m, size = world.system, world.m, world.m * world.k
@@ -57,7 +58,7 @@ def test_exact_filter_is_statsmodels(seed):
     model["obs_cov"] = (world.sd[arms] ** 2)[None, None]
     model["transition"], model["selection"] = system.gamma, np.eye(size)[:, :m]
     model["state_intercept"], model["state_cov"] = system.drift[:, None], np.array(world.cov_z)
-    # From a stationary start, statsmodels' state (z_0, z_{−1} …) at t = 0 has the same law as ours.
+    # From a stationary start, statsmodels' state (z_0, z_{−1} …) at t = 0 has the same distribution as ours.
     model.ssm.initialize_known(np.tile(world.stationary_mean, world.k), world.stationary_cov)
     theirs = model.ssm.filter()
     means, variances = filter_path(world, arms, rewards)
@@ -71,8 +72,8 @@ def test_exact_filter_is_statsmodels(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("s", [0, 1, 4])
-def test_on_a_line_the_reduction_is_the_steady_state_filter(seed, s):
-    world = on_a_line(seed, k=1 + seed % 3, m=2 + seed % 2)
+def test_reduction_equals_steady_state_filter_for_collinear_beta(seed, s):
+    world = collinear_world(seed, k=1 + seed % 3, m=2 + seed % 2)
     arms, rewards = play(world, seed, 10)
     steady, predictions = steady_state(world), [np.tile(world.stationary_mean, world.k)]
     for arm, reward in zip(arms, rewards, strict=True):  # predict and condition in two steps, as textbooks do
@@ -94,8 +95,8 @@ def test_on_a_line_the_reduction_is_the_steady_state_filter(seed, s):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_steady_state_solves_the_riccati_equation_and_is_reached(seed):
-    world = on_a_line(seed, k=1 + seed % 3, m=2 + seed % 2)
+def test_steady_state_solves_the_riccati_equation_and_is_the_limit(seed):
+    world = collinear_world(seed, k=1 + seed % 3, m=2 + seed % 2)
     steady, system = steady_state(world), world.system
     c, p = steady.c, steady.cov
     right = p - np.outer(p @ c, c @ p) / (c @ p @ c + measurement_variance(world))
@@ -113,7 +114,7 @@ def test_the_steady_state_solves_the_riccati_equation_and_is_reached(seed):
             learn(state, int(arms[t]), float(rewards[t]))
 
 
-def test_without_reward_noise_the_steady_state_is_still_the_filters():
+def test_steady_state_without_reward_noise_is_the_limit_of_the_filter():
     world = larl.LatentVAR([[[0.6, 0.3], [-0.2, 0.5]]], [[1, 0.5], [-2, -1]], [0, 0], sigma_r=0.0)
     arms = [0, 1] * 100
     rewards = world.means(world.path(200))[np.arange(200), arms]
@@ -121,9 +122,9 @@ def test_without_reward_noise_the_steady_state_is_still_the_filters():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_off_a_line_a_prediction_is_linear_in_the_rewards_but_by_the_arms_played(seed):
-    # The filter's mean is affine in the rewards, with coefficients that the whole sequence of arms decides: the same
-    # lag under the same arm weighs otherwise when another step's arm changes. With all β on one line it does not.
+def test_coefficients_depend_on_other_arms_unless_beta_is_collinear(seed):
+    # The filter's mean is affine in the rewards. Its coefficients depend on the whole sequence of arms: the weight of a
+    # lag changes if the arm of another step changes. With all β on one line it does not.
     def weight(world, arms, at):
         rewards = np.zeros(len(arms))
         less = filter_path(world, arms, rewards)[0][-1]
@@ -134,24 +135,24 @@ def test_off_a_line_a_prediction_is_linear_in_the_rewards_but_by_the_arms_played
 
     arms, other = [0, 1, 0, 1, 1, 0] * 20, [0, 1, 0, 1, 1, 0] * 20
     other[-4] = 1 - other[-4]
-    general, line = worlds.random_vector(2, 1, 2, seed), on_a_line(seed, arms=2)
+    general, line = worlds.random_vector(2, 1, 2, seed), collinear_world(seed, arms=2)
     assert np.allclose(weight(line, arms, -3), weight(line, other, -3), atol=1e-9)
     assert np.abs(weight(general, arms, -3) - weight(general, other, -3)).max() > 1e-4
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_filter_forgets_its_start_geometrically(seed):
-    # The same arms and rewards from two starts: in 40 steps what is between their means falls to a tenth or less.
+def test_influence_of_the_start_decays_geometrically(seed):
+    # The same arms and rewards from two starts: in 40 steps the distance of the means falls to a tenth or less.
     values = worlds.random_vector(2, 2, 3, seed, radius=0.9).to_dict()
     one, two = (larl.LatentVAR.from_dict(values | {"start": start}) for start in (larl.Normal(), larl.Normal(5.0, 3.0)))
     arms, rewards = play(one, seed, 200)
-    apart = np.linalg.norm(filter_path(one, arms, rewards)[0] - filter_path(two, arms, rewards)[0], axis=1)
-    ahead = np.array([apart[at : at + 20].max() for at in (0, 40, 80, 120)])
-    assert ahead[0] > 1.0
-    assert np.all(ahead[1:] < 0.1 * ahead[:-1] + 1e-12)
+    distance = np.linalg.norm(filter_path(one, arms, rewards)[0] - filter_path(two, arms, rewards)[0], axis=1)
+    maxima = np.array([distance[t : t + 20].max() for t in (0, 40, 80, 120)])
+    assert maxima[0] > 1.0
+    assert np.all(maxima[1:] < 0.1 * maxima[:-1] + 1e-12)
 
 
-def test_what_needs_a_steady_state_or_a_scalar_says_so():
+def test_functions_for_scalar_or_steady_worlds_reject_others():
     with pytest.raises(larl.InvalidValue, match=r"steady_state: world = .* all β on one line through 0"):
         larl.KalmanOracle(filter="steady").init(3, world=TWO)
     with pytest.raises(larl.InvalidValue, match=r"LARL: radius = 'theory' .* in a larl\.LatentAR"):
@@ -160,13 +161,13 @@ def test_what_needs_a_steady_state_or_a_scalar_says_so():
         larl.PredictiveSampling().init(3, world=TWO)
     with pytest.raises(larl.InvalidValue, match=r"Burden: base = .* a larl\.LatentAR"):
         variants.Burden(TWO, effect=(0.0, 1.0, 2.0))
-    for ask in (
+    for call in (
         lambda: larl.theory.context_bound(TWO, 1, 0.1, 10),
         lambda: larl.theory.regret_bound(TWO, 1, 10),
         lambda: larl.theory.steady_start(TWO),
         lambda: larl.theory.confidence_radius(TWO, 1, 10, 10, squared_bias=0.0),
     ):
         with pytest.raises(larl.InvalidValue, match=r"world = .* a larl\.LatentAR: the paper's bounds"):
-            ask()
+            call()
     with pytest.raises(larl.InvalidValue, match=r"path = \(5,\) .* shape \(…, 2\)"):
         TWO.means(np.zeros(5))

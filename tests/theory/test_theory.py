@@ -1,4 +1,4 @@
-"""Lemma 2 as an identity on random worlds, and the bound on contexts by its coverage."""
+"""Lemma 2 as an identity on random worlds, coverage of Lemmas 3 and 4, and the bound of Theorem 1."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 import larl
 from larl import worlds
-from larl.statespace.kalman import filter_path, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import steady_state
 from larl.theory import (
-    best_mean,
     bias_row,
     confidence_radius,
     context_bound,
+    expected_best_mean,
     noise_scale,
     predictability,
-    random_cost,
+    random_regret,
     regret_bound,
     regret_floor,
     reward_parameters,
@@ -26,7 +27,7 @@ from tests.statespace.test_kalman import play, random_world
 
 
 def context(arms: np.ndarray, rewards: np.ndarray, s: int, count: int) -> np.ndarray:
-    """Φ = [R, A, 1] as the paper writes it: oldest lag first, one block of arms a lag."""
+    """Return Φ = [R, A, 1] as in the paper: oldest lag first, one block of arms per lag."""
     r, a = np.zeros((s, count)), np.zeros((s, count))
     for j in range(s):
         r[j, arms[len(arms) - s + j]] = rewards[len(arms) - s + j]
@@ -35,18 +36,18 @@ def context(arms: np.ndarray, rewards: np.ndarray, s: int, count: int) -> np.nda
 
 
 def steady_predictions(world: larl.LatentAR, arms: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    """z̃_0 … z̃_T: predict and condition in two steps, as textbooks do."""
-    steady, z, found = steady_state(world), np.full(world.k, world.stationary_mean), []
+    """Return z̃_0 … z̃_T: predict and condition in two steps, as textbooks do."""
+    steady, z, predictions = steady_state(world), np.full(world.k, world.stationary_mean), []
     for arm, reward in zip(arms, rewards, strict=True):
-        found.append(z)
+        predictions.append(z)
         z = z + steady.gain * ((reward - world.mu[arm]) / world.beta[arm] - z[0])
         z = world.system.gamma @ z + world.system.drift
-    return np.array([*found, z])
+    return np.array([*predictions, z])
 
 
 @given(seed=st.integers(0, 10_000), s=st.integers(0, 12))
 @settings(max_examples=60, deadline=None)
-def test_reduction_is_the_steady_state_filter(seed, s):
+def test_reduction_equals_the_steady_state_filter(seed, s):
     world = random_world(seed)
     arms, rewards = play(world, seed, 12)
     predictions = steady_predictions(world, arms, rewards)
@@ -58,7 +59,7 @@ def test_reduction_is_the_steady_state_filter(seed, s):
         assert np.allclose(reduced, filtered, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(theta).max()))
 
 
-def test_the_printed_sign_would_not_do():
+def test_printed_sign_of_mu_is_wrong():
     # The paper prints (β̃, μ̃, μ_a). With μ ≠ 0 only (β̃, −μ̃, μ_a) gives the filter's prediction.
     arms, rewards = play(THREE_ARMS, 1, 12)
     theta, predictions = reward_parameters(THREE_ARMS, 4), steady_predictions(THREE_ARMS, arms, rewards)
@@ -71,32 +72,32 @@ def test_the_printed_sign_would_not_do():
     assert np.abs(printed @ phi + bias - filtered).max() > 0.1
 
 
-def test_noise_scale_is_the_scatter_around_the_prediction():
+def test_noise_scale_is_the_sd_of_prediction_errors():
     # 40,000 rewards; a sample sd has standard error about sd/√(2n), a little more as predictions are filtered.
     n = 40_000
     arms, rewards = play(THREE_ARMS, 2, n)
     predictions = steady_predictions(THREE_ARMS, arms, rewards)[:-1, 0]
     for arm in range(3):
-        mine = arms == arm
-        away = rewards[mine] - THREE_ARMS.mu[arm] - THREE_ARMS.beta[arm] * predictions[mine]
-        assert away.std() == pytest.approx(noise_scale(THREE_ARMS)[arm], rel=4 / np.sqrt(2 * mine.sum()))
+        rows = arms == arm
+        errors = rewards[rows] - THREE_ARMS.mu[arm] - THREE_ARMS.beta[arm] * predictions[rows]
+        assert errors.std() == pytest.approx(noise_scale(THREE_ARMS)[arm], rel=4 / np.sqrt(2 * rows.sum()))
 
 
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(3.0, 10.0)])
-def test_contexts_stay_within_their_bound(start):
+def test_context_bound_has_its_coverage(start):
     world = larl.LatentAR.from_dict(THREE_ARMS.to_dict() | {"start": start})
     s, delta, horizon, runs = 3, 0.2, 50, 400
-    bound, beyond = context_bound(world, s, delta, horizon), 0
+    bound, exceeded = context_bound(world, s, delta, horizon), 0
     for run in range(runs):
         _, rewards = play(world, run, horizon)
         largest = max(np.sum(rewards[t - s : t] ** 2) for t in range(s, horizon)) + s + 1
-        beyond += largest > bound
-    assert beyond / runs <= delta + 4 * np.sqrt(delta * (1 - delta) / runs)
+        exceeded += largest > bound
+    assert exceeded / runs <= delta + 4 * np.sqrt(delta * (1 - delta) / runs)
 
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
-def test_best_mean_is_the_integral(seed):
+def test_expected_best_mean_equals_the_integral(seed):
     # The integrand has kinks, so the trapezoid rule on a fine grid is right to about the square of its step.
     rng = np.random.default_rng(seed)
     arms, mean, variance = int(rng.integers(1, 7)), float(rng.normal()), float(rng.uniform(0.0, 4.0))
@@ -104,34 +105,34 @@ def test_best_mean_is_the_integral(seed):
     x = np.linspace(-9, 9, 40_001)
     density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
     values = (mu + np.multiply.outer(mean + np.sqrt(variance) * x, beta)).max(-1)
-    assert best_mean(mu, beta, mean, variance) == pytest.approx(np.trapezoid(values * density, x), abs=1e-6)
+    assert expected_best_mean(mu, beta, mean, variance) == pytest.approx(np.trapezoid(values * density, x), abs=1e-6)
 
 
-def test_floor_and_random_cost_of_two_opposite_arms():
-    # PAPER: |β₁−β₀|√S(1−ρ)/√(2π), ρ = √(1 − P₁₁/S); random loses E|z| = √(2S/π).
+def test_floor_and_random_regret_of_two_opposite_arms():
+    # PAPER: |β₁−β₀|√S(1−ρ)/√(2π), ρ = √(1 − P₁₁/S); random regret is E|z| = √(2S/π).
     for k, floor_known, random_known in [(1, 0.2794, 1.830), (5, 0.4705, 1.010), (10, 0.5928, 0.875)]:
         world = worlds.paper(k)
         s, p = world.stationary_var, steady_state(world).cov[0, 0]
         assert regret_floor(world) == pytest.approx(2 * np.sqrt(s) * (1 - np.sqrt(1 - p / s)) / np.sqrt(2 * np.pi))
         assert regret_floor(world) == pytest.approx(floor_known, abs=5e-5)
-        assert random_cost(world) == pytest.approx(np.sqrt(2 * s / np.pi))
-        assert random_cost(world) == pytest.approx(random_known, abs=5e-4)
-        assert predictability(world) == pytest.approx(1 - regret_floor(world) / random_cost(world))
+        assert random_regret(world) == pytest.approx(np.sqrt(2 * s / np.pi))
+        assert random_regret(world) == pytest.approx(random_known, abs=5e-4)
+        assert predictability(world) == pytest.approx(1 - regret_floor(world) / random_regret(world))
 
 
 @pytest.mark.parametrize(("k", "arms", "seed"), [(1, 2, 0), (2, 3, 1), (3, 5, 2), (2, 10, 3)])
-def test_floor_against_simulation(k, arms, seed):
-    # 2,000 trials of 150 steps after 50 in which the filter forgets its start; within 3 standard errors.
+def test_floor_equals_simulated_regret(k, arms, seed):
+    # 2,000 trials of 150 steps after a burn-in of 50; within 3 standard errors.
     world = worlds.random(k, arms, seed)
     assert regret_floor(world) > 0.01
     policies = {"Kalman": larl.KalmanOracle(), "random": larl.Random()}
     total = larl.compare(policies, world, horizon=200, trials=2000, seed=seed).total(skip=50) / 150
-    for name, expected in [("Kalman", regret_floor(world)), ("random", random_cost(world))]:
-        mine = total.sel(policy=name).values
-        assert mine.mean() == pytest.approx(expected, abs=3 * mine.std() / np.sqrt(mine.size))
+    for name, expected in [("Kalman", regret_floor(world)), ("random", random_regret(world))]:
+        sample = total.sel(policy=name).values
+        assert sample.mean() == pytest.approx(expected, abs=3 * sample.std() / np.sqrt(sample.size))
 
 
-def test_nothing_to_win_is_said():
+def test_regret_of_equal_or_constant_arms():
     same = larl.LatentAR(gammas=[0.9], beta=[1, 1], mu=[0, 0])
     assert regret_floor(same) == 0.0
     assert predictability(same) == 0.0
@@ -142,7 +143,7 @@ def test_nothing_to_win_is_said():
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_from_a_steady_start_the_steady_filter_is_exact(seed):
+def test_steady_filter_is_exact_from_a_steady_start(seed):
     world = steady_start(random_world(seed))
     arms, rewards = play(world, seed, 12)
     means, variances = filter_path(world, arms, rewards)
@@ -150,7 +151,7 @@ def test_from_a_steady_start_the_steady_filter_is_exact(seed):
     assert np.allclose(variances, steady_state(world).cov[0, 0], rtol=1e-7)
 
 
-def test_the_confidence_sets_cover():
+def test_confidence_sets_have_their_coverage():
     # 1,000 runs of 60 random steps, after each the true θ_a of every arm, both forms at δ = 0.1. The printed form is
     # for one arm, the corrected one for all at once.
     world, s, steps, delta, runs = steady_start(worlds.random(2, 2, 3, radius=0.8)), 2, 60, 0.1, 1000
@@ -160,23 +161,31 @@ def test_the_confidence_sets_cover():
         arms, rewards = play(world, run, steps)
         predictions = steady_predictions(world, arms, rewards)
         for arm in range(2):
-            at = [t for t in range(s, steps) if arms[t] == arm]
-            x = np.array([context(arms[:t], rewards[:t], s, 2) for t in at])
+            steps_of_arm = [t for t in range(s, steps) if arms[t] == arm]
+            x = np.array([context(arms[:t], rewards[:t], s, 2) for t in steps_of_arm])
             gram = x.T @ x + ridge * np.eye(x.shape[1])
-            away = np.linalg.solve(gram, x.T @ rewards[at]) - theta[arm]
-            bias = np.array([world.beta[arm] * row @ predictions[t - s] for t in at])
+            error = np.linalg.solve(gram, x.T @ rewards[steps_of_arm]) - theta[arm]
+            bias = np.array([world.beta[arm] * row @ predictions[t - s] for t in steps_of_arm])
             tau = np.sqrt(np.trace(np.linalg.solve(gram, x.T @ x)))
             for form, count in missed.items():
                 radius = confidence_radius(
-                    world, s, len(at), steps, squared_bias=bias @ bias, tau=tau, arm=arm, delta=delta, form=form
+                    world,
+                    s,
+                    len(steps_of_arm),
+                    steps,
+                    squared_bias=bias @ bias,
+                    tau=tau,
+                    arm=arm,
+                    delta=delta,
+                    form=form,
                 )
-                count[arm] += np.sqrt(away @ gram @ away) > radius
+                count[arm] += np.sqrt(error @ gram @ error) > radius
     allowed = delta + 4 * np.sqrt(delta * (1 - delta) / runs)
     assert missed["printed"].max() / runs <= allowed
     assert missed["corrected"].sum() / runs <= allowed
 
 
-def test_the_corrected_radius_is_the_smaller():
+def test_corrected_radius_is_smaller_than_the_printed_one():
     options = {"squared_bias": 2.0, "tau": 3.0}
     for s in (1, 3, 6):
         printed, corrected = (
@@ -186,7 +195,7 @@ def test_the_corrected_radius_is_the_smaller():
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
-def test_the_printed_bound_is_infinite_beyond_order_one(k):
+def test_printed_bound_is_infinite_for_order_above_one(k):
     printed = regret_bound(worlds.paper(k), k, 200, form="printed")
     assert np.isinf(printed.total) == (k > 1)
     assert ("σ_max" in printed.reason) == (k > 1)
@@ -195,7 +204,7 @@ def test_the_printed_bound_is_infinite_beyond_order_one(k):
     assert corrected.nonstationarity < printed.nonstationarity / 5
 
 
-def test_the_corrected_bound_holds():
+def test_corrected_bound_has_its_coverage():
     delta, runs = 0.1, 400
     for seed, s in [(0, 1), (1, 2), (2, 0)]:
         world = steady_start(worlds.random(2, 3, seed, radius=0.8))

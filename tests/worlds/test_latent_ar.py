@@ -1,4 +1,4 @@
-"""The world: what it refuses, its moments, its paths."""
+"""LatentAR: validation, moments, paths."""
 
 import math
 
@@ -11,11 +11,11 @@ import larl
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 
-FINE = {"gammas": [0.9], "beta": [-1.0, 1.0], "mu": [0.0, 0.0]}
+VALID = {"gammas": [0.9], "beta": [-1.0, 1.0], "mu": [0.0, 0.0]}
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "parts"),
     [
         ({"gammas": [2.0, -1.5]}, ["gammas", "spectral radius", "1.225", "|Σγ| < 1 is not enough", "0.5"]),
         ({"gammas": [1.0]}, ["gammas", "spectral radius"]),
@@ -39,23 +39,23 @@ FINE = {"gammas": [0.9], "beta": [-1.0, 1.0], "mu": [0.0, 0.0]}
         ({"start": larl.JointNormal((0.0, 0.0), ((1.0, 0.0), (0.0, 1.0)))}, ["start.mean", "1 numbers"]),
     ],
 )
-def test_refused_with_field_and_value(change, words):
-    with pytest.raises(larl.InvalidValue) as refusal:
-        larl.LatentAR(**(FINE | change))
-    for word in words:
-        assert word in str(refusal.value)
+def test_invalid_value_names_field_and_value(change, parts):
+    with pytest.raises(larl.InvalidValue) as error:
+        larl.LatentAR(**(VALID | change))
+    for part in parts:
+        assert part in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("mean", "cov", "words"),
+    ("mean", "cov", "message"),
     [
         ((0.0, 0.0), ((1.0,),), "2 rows of 2"),
         ((0.0, 0.0), ((1.0, 2.0), (2.0, 1.0)), "no negative eigenvalue"),
         ((0.0, 0.0), ((1.0, 0.5), (0.1, 1.0)), "symmetric"),
     ],
 )
-def test_joint_start_refused(mean, cov, words):
-    with pytest.raises(larl.InvalidValue, match=words):
+def test_invalid_joint_start_is_rejected(mean, cov, message):
+    with pytest.raises(larl.InvalidValue, match=message):
         larl.JointNormal(mean, cov)
 
 
@@ -65,22 +65,22 @@ def test_joint_start_refused(mean, cov, words):
     st.sampled_from(["scaled", "common"]),
     st.sampled_from(["stationary", larl.Normal(1.0, 2.0)]),
 )
-def test_survives_json(gammas, arms, noise, start):
+def test_json_round_trip(gammas, arms, noise, start):
     beta, mu = list(range(arms)), [0.5] * arms
     radius = np.abs(np.roots([1.0, *(-np.array(gammas))])).max(initial=0.0)
-    if radius > 0.99:  # as worlds.random does, shrink every root alike
+    if radius > 0.99:  # scale every root by the same factor, as worlds.random does
         gammas = (np.array(gammas) * (0.9 / radius) ** np.arange(1, len(gammas) + 1)).tolist()
     world = larl.LatentAR(gammas=gammas, beta=beta, mu=mu, noise=noise, start=start)
     assert larl.LatentAR.from_dict(world.to_dict()) == world
     assert hash(larl.LatentAR.from_dict(world.to_dict())) == hash(world)
 
 
-def test_joint_start_survives_json():
-    world = larl.LatentAR(**FINE, start=larl.JointNormal([1.0], [[4.0]]))
+def test_json_round_trip_of_joint_start():
+    world = larl.LatentAR(**VALID, start=larl.JointNormal([1.0], [[4.0]]))
     assert larl.LatentAR.from_dict(world.to_dict()) == world
 
 
-def test_linear_system_moves_as_the_recursion():
+def test_linear_system_equals_the_recursion():
     system, rng = THREE_ARMS.system, np.random.default_rng(0)
     state = rng.normal(size=2)
     following = system.gamma @ state + system.drift
@@ -139,13 +139,13 @@ def test_noise_is_scaled_or_common():
     assert common.sd.tolist() == [3.0, 3.0]
 
 
-def test_walk_is_the_path_and_its_rewards_scatter_by_sd():
-    walk, path = Simulator(THREE_ARMS, 3, 7), THREE_ARMS.path(200, seed=3, trial=7)
+def test_simulator_follows_the_path_with_noise_sd():
+    simulator, path = Simulator(THREE_ARMS, 3, 7), THREE_ARMS.path(200, seed=3, trial=7)
     noise = []
     for z in path:
-        assert walk.z == z
-        assert np.array_equal(walk.means, THREE_ARMS.means(z))
-        noise.append((walk.reward(1) - walk.means[1]) / THREE_ARMS.sd[1])
-        walk.advance()
+        assert simulator.z == z
+        assert np.array_equal(simulator.means, THREE_ARMS.means(z))
+        noise.append((simulator.reward(1) - simulator.means[1]) / THREE_ARMS.sd[1])
+        simulator.advance()
     assert abs(np.mean(noise)) < 4 / np.sqrt(len(noise))
     assert abs(np.var(noise) - 1) < 4 * np.sqrt(2 / len(noise))

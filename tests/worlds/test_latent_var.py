@@ -1,4 +1,4 @@
-"""Worlds with a vector state: their checks and laws; with one component they are the scalar world, bit for bit."""
+"""LatentVAR: validation, moments, paths. With one component it equals LatentAR bit for bit."""
 
 import json
 import math
@@ -11,17 +11,19 @@ import larl
 import larl.simulation.gym
 from larl import worlds
 from larl.simulation.study import read_study
-from larl.statespace.kalman import filter_path, steady_state
+from larl.statespace.kalman import filter_path
+from larl.statespace.steady_state import steady_state
 from larl.worlds import Simulator, variants
 from tests.stepping import decide, learn
 
-FINE = {"gammas": [[[0.5, 0.2], [-0.3, 0.6]]], "beta": [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], "mu": [0.0, 0.1, 0.2]}
-TWO = larl.LatentVAR(**FINE, gamma0=[0.3, -0.1], cov_z=[[1.0, 0.4], [0.4, 0.5]], sigma_r=0.7)
+VALID = {"gammas": [[[0.5, 0.2], [-0.3, 0.6]]], "beta": [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], "mu": [0.0, 0.1, 0.2]}
+TWO = larl.LatentVAR(**VALID, gamma0=[0.3, -0.1], cov_z=[[1.0, 0.4], [0.4, 0.5]], sigma_r=0.7)
 
 
 def random_world(
     seed: int, m: int | None = None, noise: str = "scaled", start: object = "stationary"
 ) -> larl.LatentVAR:
+    """Return a random world, of 2 or 3 components unless `m` is given."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 4)) if m is None else m
     k, arms = int(rng.integers(1, 4)), int(rng.integers(2, 5))
@@ -35,6 +37,7 @@ def random_world(
 
 
 def as_scalar(world: larl.LatentVAR) -> larl.LatentAR:
+    """Return the LatentAR that equals a world with one component."""
     start = world.start
     return larl.LatentAR(
         [gamma[0][0] for gamma in world.gammas],
@@ -49,7 +52,7 @@ def as_scalar(world: larl.LatentVAR) -> larl.LatentAR:
 
 
 def play(world: larl.LatentVAR, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random arms and the rewards they might have given."""
+    """Return random arms and simulated rewards."""
     rng = np.random.default_rng(seed)
     arms = rng.integers(0, world.arms, steps)
     means = world.means(world.path(steps, seed=seed))[np.arange(steps), arms]
@@ -57,7 +60,7 @@ def play(world: larl.LatentVAR, seed: int, steps: int) -> tuple[np.ndarray, np.n
 
 
 def joint_gaussian(world: larl.LatentVAR, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of (z_0 … z_{steps−1}), (steps·m), by writing z as a linear map of its start and shocks."""
+    """Return mean and covariance of (z_0 … z_{steps−1}), from z as a linear map of its start and shocks."""
     k, m, gammas = world.k, world.m, np.array(world.gammas)
     mean0, cov0 = world.start_moments
     maps, offsets = [], []
@@ -71,14 +74,14 @@ def joint_gaussian(world: larl.LatentVAR, steps: int) -> tuple[np.ndarray, np.nd
             offset = np.array(world.gamma0) + sum(gammas[j] @ offsets[t - 1 - j] for j in range(k))
         maps.append(row)
         offsets.append(offset)
-    whole, shift = np.vstack(maps[:steps]), np.concatenate(offsets[:steps])
+    linear_map, shift = np.vstack(maps[:steps]), np.concatenate(offsets[:steps])
     sources = np.kron(np.eye(k + max(steps, k)), np.array(world.cov_z))
     sources[: m * k, : m * k] = cov0
-    return shift + whole[:, : m * k] @ mean0, whole @ sources @ whole.T
+    return shift + linear_map[:, : m * k] @ mean0, linear_map @ sources @ linear_map.T
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "parts"),
     [
         ({"gammas": [[[1.2, 0.0], [0.0, 0.1]]]}, ["gammas", "spectral radius", "1.2"]),
         ({"gammas": []}, ["gammas", "1 or more matrices"]),
@@ -106,25 +109,25 @@ def joint_gaussian(world: larl.LatentVAR, steps: int) -> tuple[np.ndarray, np.nd
         ({"start": larl.JointNormal([0.0], [[1.0]])}, ["start.mean", "2 numbers, one for each lag and component"]),
     ],
 )
-def test_refused_with_field_and_value(change, words):
-    with pytest.raises(larl.InvalidValue) as refusal:
-        larl.LatentVAR(**(FINE | change))
-    for word in words:
-        assert word in str(refusal.value)
+def test_invalid_value_names_field_and_value(change, parts):
+    with pytest.raises(larl.InvalidValue) as error:
+        larl.LatentVAR(**(VALID | change))
+    for part in parts:
+        assert part in str(error.value)
 
 
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(1.0, 2.0), "joint"])
-def test_survives_json(start):
+def test_json_round_trip(start):
     world = random_world(3, start=start)
     again = variants.from_dict(json.loads(json.dumps(world.to_dict())))
     assert again == world == larl.LatentVAR.from_dict(world.to_dict())
     assert hash(again) == hash(world)
-    assert (larl.LatentVAR(**FINE).gamma0, larl.LatentVAR(**FINE).cov_z) == ((0.0, 0.0), ((1.0, 0.0), (0.0, 1.0)))
+    assert (larl.LatentVAR(**VALID).gamma0, larl.LatentVAR(**VALID).cov_z) == ((0.0, 0.0), ((1.0, 0.0), (0.0, 1.0)))
     with pytest.raises(larl.InvalidValue, match="world = 'LatentVAR'"):
         larl.LatentAR.from_dict(world.to_dict())
 
 
-def test_from_a_study_file(tmp_path):
+def test_study_file_with_vector_worlds(tmp_path):
     text = """
         horizon = 20
         trials = 3
@@ -154,7 +157,7 @@ def test_from_a_study_file(tmp_path):
 
 
 @pytest.mark.parametrize(("m", "k", "radius"), [(1, 2, 0.9), (2, 1, 0.3), (3, 2, 0.99), (2, 4, 0.7)])
-def test_random_worlds_have_the_wanted_radius(m, k, radius):
+def test_random_world_has_the_given_radius(m, k, radius):
     world = worlds.random_vector(m, k, 3, seed=1, radius=radius)
     assert (world.m, world.k, world.arms) == (m, k, 3)
     assert world.spectral_radius == pytest.approx(radius, rel=1e-6)
@@ -163,7 +166,7 @@ def test_random_worlds_have_the_wanted_radius(m, k, radius):
         assert as_scalar(world) == worlds.random(k, 3, seed=1, radius=radius)
 
 
-def test_the_system_moves_as_the_recursion():
+def test_linear_system_equals_the_recursion():
     world, rng = random_world(4, m=3), np.random.default_rng(0)
     past = rng.normal(size=(world.k, 3))  # latest first
     following = world.system.gamma @ past.ravel() + world.system.drift
@@ -199,7 +202,7 @@ def test_paths_have_the_moments_of_the_recursion(start):
     assert np.all(np.abs(np.cov(paths.T) - cov) < 5 * errors)
 
 
-def test_the_stationary_covariance_is_that_of_a_long_path():
+def test_stationary_covariance_equals_that_of_a_long_path():
     # One path of 200,000 steps. Its covariance averages over autocorrelated steps: the standard error comes from the
     # means of 200 blocks of 1,000 steps, far longer than the memory at radius 0.8.
     world = worlds.random_vector(2, 2, 2, seed=3, radius=0.8)
@@ -210,13 +213,13 @@ def test_the_stationary_covariance_is_that_of_a_long_path():
     assert np.all(np.abs(products.mean(0) - world.stationary_cov) < 5 * errors)
 
 
-def test_shocks_of_all_components_and_the_rewards_noise_are_independent():
+def test_shocks_and_reward_noise_are_independent():
     # m = 4 and no memory: 40,000 draws of four shocks and the noise; correlations within 5/√n of 0, variances of 1.
     world, n = larl.LatentVAR([np.zeros((4, 4))], np.eye(4)[:2], [0, 0]), 40_000
-    walk, draws = Simulator(world, 1, 0), np.empty((n, 5))
+    simulator, draws = Simulator(world, 1, 0), np.empty((n, 5))
     for t in range(n):
-        draws[t, :4], draws[t, 4] = walk.z, walk.reward(0) - walk.means[0]
-        walk.advance()
+        draws[t, :4], draws[t, 4] = simulator.z, simulator.reward(0) - simulator.means[0]
+        simulator.advance()
     cov = draws.T @ draws / n
     assert np.abs(draws.mean(0)).max() < 5 / np.sqrt(n)
     assert np.abs(cov - np.eye(5)).max() < 5 * np.sqrt(2 / n)
@@ -225,7 +228,7 @@ def test_shocks_of_all_components_and_the_rewards_noise_are_independent():
 @pytest.mark.parametrize("noise", ["scaled", "common"])
 @pytest.mark.parametrize("start", ["stationary", larl.Normal(1.0, 3.0), "joint"])
 @pytest.mark.parametrize("seed", range(4))
-def test_with_one_component_it_is_the_scalar_world(noise, start, seed):
+def test_one_component_equals_the_scalar_world(noise, start, seed):
     world = random_world(seed, 1, noise, start)
     scalar = as_scalar(world)
     assert np.array_equal(world.path(50, seed=2)[:, 0], scalar.path(50, seed=2))
@@ -245,21 +248,21 @@ def test_with_one_component_it_is_the_scalar_world(noise, start, seed):
         assert np.array_equal(mine.ravel(), theirs)
 
 
-def test_the_walk_and_the_engine_agree_and_the_kalman_oracle_plays_the_filters_best_arm():
+def test_simulator_reproduces_engine_and_kalman_oracle_plays_the_best_arm_of_the_filter():
     policies = {"Kalman": larl.KalmanOracle(), "LARL": larl.LARL(2)}
     result = larl.compare(policies, TWO, horizon=40, trials=2, seed=5)
     for trial in range(2):
         path = TWO.path(40, seed=5, trial=trial)
         for i, spec in enumerate(policies.values()):
-            walk, state, played, seen = Simulator(TWO, 5, trial), spec.init(3, horizon=40, world=TWO), [], []
+            simulator, state, played, seen = Simulator(TWO, 5, trial), spec.init(3, horizon=40, world=TWO), [], []
             for t in range(40):
-                assert np.array_equal(walk.z, path[t])
-                assert np.array_equal(walk.means, TWO.means(path[t]))
-                arm = decide(state, walk.word)
-                reward = walk.reward(arm)
+                assert np.array_equal(simulator.z, path[t])
+                assert np.array_equal(simulator.means, TWO.means(path[t]))
+                arm = decide(state, simulator.bits)
+                reward = simulator.reward(arm)
                 assert (arm, reward) == (result.arm[i, trial, t], result.reward[i, trial, t].item())
                 learn(state, arm, reward)
-                walk.advance(arm)
+                simulator.advance(arm)
                 played.append(arm)
                 seen.append(reward)
             if i == 0:
@@ -267,7 +270,7 @@ def test_the_walk_and_the_engine_agree_and_the_kalman_oracle_plays_the_filters_b
                 assert played == TWO.optimal_arm(means).tolist()
 
 
-def test_as_an_environment():
+def test_gymnasium_environment_reproduces_the_engine():
     env = gymnasium.make("larl/LatentAR-v0", world=TWO, horizon=10)
     env.reset(seed=8)
     played = larl.compare({"it": larl.RoundRobin()}, TWO, horizon=10, trials=1, seed=8)
@@ -279,7 +282,7 @@ def test_as_an_environment():
     assert truncated
 
 
-def test_heavy_tails_on_a_vector_state():
+def test_heavy_tails_with_a_vector_state():
     world = variants.HeavyTails(TWO, df=3.0)
     assert np.array_equal(Simulator(world, 3, 0).z, Simulator(TWO, 3, 0).z)
     result = larl.compare({"Kalman": larl.KalmanOracle(), "random": larl.Random()}, world, horizon=50, trials=20)

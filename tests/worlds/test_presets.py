@@ -1,3 +1,5 @@
+"""The paper's worlds and random worlds."""
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ from larl import worlds
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
-def test_paper_worlds(k):
+def test_paper_world_parameters(k):
     world = worlds.paper(k)
     assert (world.k, world.arms, world.start) == (k, 2, larl.Normal(0.0, 10.0))
     assert (world.mu, world.beta, world.gamma0) == ((0.0, 0.0), (-1.0, 1.0), 0.0)
@@ -16,14 +18,14 @@ def test_paper_worlds(k):
         assert np.abs(world.gammas).sum() == pytest.approx(1.0)
 
 
-def test_unknown_paper_world_is_refused():
+def test_unknown_paper_world_is_rejected():
     with pytest.raises(larl.InvalidValue, match="k = 2 is not usable; accepted: 1, 5 or 10"):
         worlds.paper(2)
 
 
 @pytest.mark.parametrize("k", [1, 2, 6])
 @pytest.mark.parametrize("radius", [0.3, 0.99])
-def test_random_worlds_have_the_wanted_radius(k, radius):
+def test_random_world_has_the_given_radius(k, radius):
     for seed in range(5):
         world = worlds.random(k, 3, seed, radius=radius)
         assert world.spectral_radius == pytest.approx(radius, rel=1e-6)
@@ -32,6 +34,6 @@ def test_random_worlds_have_the_wanted_radius(k, radius):
 
 
 @pytest.mark.parametrize("radius", [0.0, 1.0, float("nan")])
-def test_impossible_radius_is_refused(radius):
+def test_invalid_radius_is_rejected(radius):
     with pytest.raises(larl.InvalidValue, match="radius"):
         worlds.random(2, 2, 0, radius=radius)

@@ -1,4 +1,4 @@
-"""Worlds beyond the paper's: their laws, and that the engine, the walk and the baselines take them like any other."""
+"""Variants of the latent bandit: their distributions, and their use in the engine, the simulator and the policies."""
 
 import json
 
@@ -21,24 +21,24 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_the_walk_is_the_engines_trial(name):
+def test_simulator_reproduces_engine_trial(name):
     world = WORLDS[name]
     result = larl.compare({"it": larl.LARL(2)}, world, horizon=40, trials=2, seed=5)
     for trial in range(2):
-        walk = Simulator(world, 5, trial)
+        simulator = Simulator(world, 5, trial)
         for t in range(40):
             arm = int(result.arm[0, trial, t])
-            assert walk.reward(arm) == result.reward[0, trial, t].item()
-            assert walk.means.max() - walk.means[arm] == result.regret[0, trial, t].item()
-            walk.advance(arm)
+            assert simulator.reward(arm) == result.reward[0, trial, t].item()
+            assert simulator.means.max() - simulator.means[arm] == result.regret[0, trial, t].item()
+            simulator.advance(arm)
 
 
 @pytest.mark.parametrize("world", [*WORLDS.values(), BASE], ids=str)
-def test_survives_json(world):
+def test_json_round_trip(world):
     assert from_dict(json.loads(json.dumps(world.to_dict()))) == world
 
 
-def test_a_world_is_not_read_as_another_kind():
+def test_wrong_class_and_unknown_arm_are_rejected():
     with pytest.raises(larl.InvalidValue, match="world = 'HeavyTails'"):
         larl.LatentAR.from_dict(BASE.to_dict() | {"world": "HeavyTails"})
     with pytest.raises(larl.InvalidValue, match="Simulator: arm = 2"):
@@ -46,52 +46,52 @@ def test_a_world_is_not_read_as_another_kind():
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_threads_change_nothing(name):
+def test_result_does_not_depend_on_threads(name):
     policies = {"LARL": larl.LARL(1), "D-UCB": larl.DiscountedUCB(0.9)}
     one, two = (larl.compare(policies, WORLDS[name], horizon=30, trials=7, threads=n) for n in (1, 2))
     assert one.data.identical(two.data)
 
 
-def test_heavy_tails_have_students_law_and_the_base_path():
+def test_heavy_tails_has_student_t_noise_and_the_base_path():
     # 20,000 noises of one arm, a Kolmogorov–Smirnov test against the scaled t; the path is the base world's.
     world, noise = HeavyTails(BASE, df=3.0), []
     for trial in range(100):
-        walk, path = Simulator(world, 1, trial), BASE.path(200, seed=1, trial=trial)
+        simulator, path = Simulator(world, 1, trial), BASE.path(200, seed=1, trial=trial)
         for z in path:
-            assert walk.z == z
-            noise.append((walk.reward(1) - walk.means[1]) / BASE.sd[1])
-            walk.advance(1)
+            assert simulator.z == z
+            noise.append((simulator.reward(1) - simulator.means[1]) / BASE.sd[1])
+            simulator.advance(1)
     assert stats.kstest(noise, stats.t(3, scale=np.sqrt(1 / 3)).cdf).pvalue > 1e-3
     assert stats.kstest(noise, "norm").pvalue < 1e-10
 
 
-def test_burden_adds_the_arms_effect_to_the_next_state():
+def test_burden_adds_the_effect_of_the_arm_to_the_next_state():
     world, rng = WORLDS["burden"], np.random.default_rng(0)
-    walk, quiet = Simulator(world, 2, 0), Simulator(BASE, 2, 0)
-    offsets = [0.0, 0.0]  # how far z is from the path without burden: the same recursion, fed by the effects alone
+    simulator, without_effects = Simulator(world, 2, 0), Simulator(BASE, 2, 0)
+    offsets = [0.0, 0.0]  # difference of z from the path without effects: the same recursion, driven by the effects
     for t in range(60):
-        assert walk.z - quiet.z == pytest.approx(offsets[-1], abs=1e-12)
+        assert simulator.z - without_effects.z == pytest.approx(offsets[-1], abs=1e-12)
         arm = int(rng.integers(2))
-        walk.advance(arm)
-        quiet.advance()
-        push = world.effect[arm] if t + 1 >= BASE.k else 0.0
-        offsets.append(BASE.gammas[0] * offsets[-1] + BASE.gammas[1] * offsets[-2] + push)
+        simulator.advance(arm)
+        without_effects.advance()
+        effect = world.effect[arm] if t + 1 >= BASE.k else 0.0
+        offsets.append(BASE.gammas[0] * offsets[-1] + BASE.gammas[1] * offsets[-2] + effect)
     assert abs(offsets[-1]) > 0.1
 
 
-def test_changes_come_at_their_rate():
+def test_change_points_occur_at_the_hazard_rate():
     # 40 trials of 500 steps: the number of changes is binomial.
     world, changes = ChangePoints(arms=3, hazard=0.03, spread=2.0), 0
     levels = []
     for trial in range(40):
-        walk = Simulator(world, 3, trial)
-        before = walk.means
+        simulator = Simulator(world, 3, trial)
+        before = simulator.means
         levels.append(before)
         for _ in range(499):
-            walk.advance(0)
-            if not np.array_equal(walk.means, before):
-                assert not np.any(walk.means == before)
-                changes, before = changes + 1, walk.means
+            simulator.advance(0)
+            if not np.array_equal(simulator.means, before):
+                assert not np.any(simulator.means == before)
+                changes, before = changes + 1, simulator.means
                 levels.append(before)
     n, p = 40 * 499, 0.03
     assert abs(changes - n * p) < 4 * np.sqrt(n * p * (1 - p))
@@ -99,15 +99,15 @@ def test_changes_come_at_their_rate():
     assert abs(spread.std() - 2.0) < 4 * 2.0 / np.sqrt(2 * spread.size)
 
 
-def test_seasons_are_sines():
-    walk = Simulator(WORLDS["seasons"], 0, 0)
+def test_seasonal_means_are_sine_waves():
+    simulator = Simulator(WORLDS["seasons"], 0, 0)
     for t in range(50):
         angle = 2 * np.pi * t / 20
-        assert walk.means == pytest.approx([np.sin(angle), 0.5 + 0.2 * np.sin(angle + 1.0)])
-        walk.advance(0)
+        assert simulator.means == pytest.approx([np.sin(angle), 0.5 + 0.2 * np.sin(angle + 1.0)])
+        simulator.advance(0)
 
 
-def test_the_kalman_filter_of_heavy_tails_is_the_base_worlds():
+def test_kalman_oracle_accepts_heavy_tails_but_no_other_variant():
     policies = {"Kalman": larl.KalmanOracle(), "random": larl.Random()}
     result = larl.compare(policies, WORLDS["tails"], horizon=50, trials=5)
     assert result.summary().loc["Kalman", "mean"] < result.summary().loc["random", "mean"]
@@ -119,7 +119,7 @@ def test_the_kalman_filter_of_heavy_tails_is_the_base_worlds():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: HeavyTails(BASE, df=2.0), "df = 2.0"),
         (lambda: HeavyTails("paper"), "base = 'paper'"),
@@ -130,7 +130,7 @@ def test_the_kalman_filter_of_heavy_tails_is_the_base_worlds():
         (lambda: Seasonal((0.0, 0.0), (1.0, 1.0), (0.0, 0.0), period=0.0), "period = 0.0"),
     ],
 )
-def test_refused_with_field_and_value(make, words):
-    with pytest.raises(larl.InvalidValue) as refusal:
+def test_invalid_value_names_field_and_value(make, message):
+    with pytest.raises(larl.InvalidValue) as error:
         make()
-    assert words in str(refusal.value)
+    assert message in str(error.value)

@@ -27,7 +27,7 @@ KERNEL_SOURCES = (
     "_core/compile.py",
     "_core/numba_parts.py",
     "_core/random.py",
-    "worlds/*.py",
+    "worlds/**/*.py",
     "statespace/*.py",
     "theory/*.py",
     "policies/**/*.py",

@@ -1,19 +1,19 @@
-"""The five questions and their answers in plain words, each with its number and interval."""
+"""The five questions and their answers in plain English, each with a number and its interval."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl.diagnosis.drift import FEWEST, LEVEL, Drift
-from larl.diagnosis.estimates import FURTHEST, WORTH, Estimates, Interval, interval
+from larl.diagnosis.drift import MIN_DEGREES_OF_FREEDOM, SIGNIFICANCE_LEVEL, Drift
+from larl.diagnosis.estimates import MAX_FORECAST, MIN_SHARE, Estimates, Interval, interval
 from larl.diagnosis.log import Log
-from larl.diagnosis.periodic import Periodic
-from larl.diagnosis.replay import KALMAN, Replay
-from larl.diagnosis.together import Together
+from larl.diagnosis.periodic import PeriodTest
+from larl.diagnosis.replay import KALMAN, ReplayResult
+from larl.diagnosis.shared_drift import SharedDrift
 
-NONE = Interval(math.nan, math.nan, math.nan)
+NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
 QUESTIONS = (
     "Is the reward drifting beyond noise?",
     "Does it matter for choosing arms?",
@@ -24,197 +24,231 @@ QUESTIONS = (
 
 
 class Answer(NamedTuple):
-    """One question: a verdict, a sentence or two, and the number behind it."""
+    """The answer to one question: a verdict, one or two sentences, and the number they are based on."""
 
     question: str
     verdict: str
     answer: str
     measure: str  # what the number is
-    found: Interval
+    interval: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON types."""
+        return {
+            "question": self.question,
+            "verdict": self.verdict,
+            "answer": self.answer,
+            "measure": self.measure,
+            "found": list(self.interval),
+        }
 
 
-def answers(
+def answer_questions(
     log: Log,
     drift: Drift,
     estimates: Estimates | None,
-    replay: Replay | None,
-    periods: Sequence[Periodic],
-    together: Together,
+    replay: ReplayResult | None,
+    periods: Sequence[PeriodTest],
+    shared_drift: SharedDrift,
 ) -> list[Answer]:
-    """All five, in order. Without estimates there was too little to fit, and every answer says what is missing."""
+    """Return the five answers in order. Without estimates the log is too short, and every answer says so."""
     if estimates is None:
-        verdict, reason = too_little(log, drift)
-        first = _with_period(Answer(QUESTIONS[0], verdict, reason, "", NONE), periods)
-        return [first, *(Answer(question, verdict, "As for question 1.", "", NONE) for question in QUESTIONS[1:])]
+        verdict, reason = explain_too_little_data(log, drift)
+        first = _add_periods(Answer(QUESTIONS[0], verdict, reason, "", NO_INTERVAL), periods)
+        others = [Answer(question, verdict, "See question 1.", "", NO_INTERVAL) for question in QUESTIONS[1:]]
+        return [first, *others]
     return [
-        _with_shared(_with_period(_drifting(drift, estimates), periods), together),
-        _matters(log, drift, estimates),
-        _predicts(estimates),
-        _right(drift, estimates, replay),
-        _saved(log, estimates, replay),
+        _add_shared_drift(_add_periods(_answer_drift(drift, estimates), periods), shared_drift),
+        _answer_relevance(log, drift, estimates),
+        _answer_predictability(estimates),
+        _answer_policy(drift, estimates, replay),
+        _answer_savings(log, estimates, replay),
     ]
 
 
-def _with_period(answer: Answer, periods: Sequence[Periodic]) -> Answer:
-    """The first answer, if there is a period: what remains without it, and that it is better used as a context."""
-    found = [each for each in periods if each.found]
-    if not found:
+def _add_periods(answer: Answer, periods: Sequence[PeriodTest]) -> Answer:
+    """Return the first answer with a sentence about the periods that were detected."""
+    detected = [each for each in periods if each.is_detected]
+    if not detected:
         return answer
-    names = " and of ".join(f"{'one ' * each.period.isalpha()}{each.period} ({p_of(each.p_value)})" for each in found)
-    contexts = " and ".join(each.context for each in found)
+    names = " and of ".join(
+        f"{'one ' * each.period.isalpha()}{each.period} ({format_p_value(each.p_value)})" for each in detected
+    )
+    contexts = " and ".join(each.context for each in detected)
     text = (
-        f"Rewards have a period of {names}: use {contexts} as a context. Its effect is taken off here, and all "
-        f"else is about what remains. {answer.answer}"
+        f"Rewards have a period of {names}: use {contexts} as a context. The periodic effect is removed from the "
+        f"rewards, and all answers are about the adjusted rewards. {answer.answer}"
     )
     use = "periodic: use it as a context"
     return answer._replace(verdict=f"yes, and {use}" if answer.verdict == "yes" else use, answer=text)
 
 
-def _with_shared(answer: Answer, together: Together) -> Answer:
-    """The first answer, if units drift together."""
-    if not together.found:
+def _add_shared_drift(answer: Answer, shared_drift: SharedDrift) -> Answer:
+    """Return the first answer with a sentence about shared drift, if it was detected."""
+    if not shared_drift.is_detected:
         return answer
     text = (
         f"{answer.answer} Units drift together: rewards of different units at the same time have a correlation of "
-        f"{together.correlation:.2f} ({p_of(together.p_value)}). If the cause is known, such as weather or news, use "
-        "it as a context; the fit gives every unit a state of its own and does not use what they share."
+        f"{shared_drift.correlation:.2f} ({format_p_value(shared_drift.p_value)}). If the cause is known, such as "
+        "weather or news, use it as a context. The fit gives every unit its own state and does not use shared drift."
     )
     return answer._replace(answer=text)
 
 
-def too_little(log: Log, drift: Drift) -> tuple[str, str]:
-    """A verdict where there is nothing to fit: why, and what would be enough."""
+def explain_too_little_data(log: Log, drift: Drift) -> tuple[str, str]:
+    """Return the verdict for a log that cannot be fitted, and a sentence that says why and what is needed."""
     cells = np.unique(log.unit * log.arms + log.arm).size
-    if drift.free == 0 and log.rows >= FEWEST + cells:
-        return "nothing varies", "The rewards of each arm are all the same: there is no noise, and nothing that drifts."
-    if drift.free >= FEWEST:
-        text = "No two rewards of a unit are within 10 steps of each other, so no memory can be seen: log more often."
+    if drift.degrees_of_freedom == 0 and log.rows >= MIN_DEGREES_OF_FREEDOM + cells:
+        return "nothing varies", "All rewards of an arm are equal: there is neither noise nor drift."
+    if drift.degrees_of_freedom >= MIN_DEGREES_OF_FREEDOM:
+        text = (
+            "No two rewards of a unit are within 10 steps of each other, so memory cannot be measured. Log more often."
+        )
         return "too little data", text
     return "too little data", (
-        f"{log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} unit{'s' * (log.units > 1)} "
-        f"leave {log.rows - cells} to compare, once each arm of each unit has its mean; {FEWEST} are the least. A log "
-        f"such as this needs at least {FEWEST + cells:,} rewards, and some 50 for each arm to see a moderate drift."
+        f"The log has {log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} "
+        f"unit{'s' * (log.units > 1)}. Subtracting the mean of each arm of each unit leaves {log.rows - cells} degrees "
+        f"of freedom; at least {MIN_DEGREES_OF_FREEDOM} are needed. A log like this needs at least "
+        f"{MIN_DEGREES_OF_FREEDOM + cells:,} rewards, and about 50 per arm to detect a moderate drift."
     )
 
 
-def percent(value: Interval) -> str:
-    """A share with its interval."""
+def format_share(value: Interval) -> str:
+    """Return a share with its interval, in percent."""
     return f"{100 * value.value:.0f}% ({100 * value.low:.0f}–{100 * value.high:.0f}%)"
 
 
-def p_of(value: float) -> str:
-    """A p-value, to three digits."""
+def format_p_value(value: float) -> str:
+    """Return a p-value with three digits."""
     return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
 
 
-def number(value: Interval) -> str:
-    """A number with its interval, to two digits of the interval's width."""
+def format_interval(value: Interval) -> str:
+    """Return a number with its interval, to two significant digits of the interval's width."""
     width = max(value.high - value.low, abs(value.value) * 1e-3)
     if not width > 0.0:
         return "0 (0 to 0)"
     digits = max(0, 1 - math.floor(math.log10(width)))
-    return f"{_plain(value.value, digits)} ({_plain(value.low, digits)} to {_plain(value.high, digits)})"
+    text, low, high = (_format_number(each, digits) for each in value)
+    return f"{text} ({low} to {high})"
 
 
-def _plain(value: float, digits: int) -> str:
+def _format_number(value: float, digits: int) -> str:
+    """Return a number with `digits` decimals, without a negative zero."""
     if digits > 6 or abs(value) >= 1e7:
         return f"{value:.2e}".replace("-", "−")
     text = f"{value:,.{digits}f}"
     return ("0" + text[2:] if text.strip("-0.,") == "" and text.startswith("-") else text).replace("-", "−")
 
 
-def _drifting(drift: Drift, found: Estimates) -> Answer:
-    share, p = found.of("share"), p_of(drift.p_value)
-    measure = "share of the variance that is the hidden state's"
+def _answer_drift(drift: Drift, estimates: Estimates) -> Answer:
+    """Answer question 1 from the test of drift."""
+    share, p = estimates.interval_of("state_share"), format_p_value(drift.p_value)
+    measure = "share of the variance due to the hidden state"
     if drift.verdict == "drift":
         text = (
-            f"Constant means and independent noise do not explain the log ({p}). A hidden state makes up "
-            f"{percent(share)} of the variance of an arm's rewards."
+            f"Constant means and independent noise do not explain the log ({p}). A hidden state explains "
+            f"{format_share(share)} of the variance of an arm's rewards."
         )
         return Answer(QUESTIONS[0], "yes", text, measure, share)
     more = ""
-    if drift.needed > drift.free:
-        more = f" If the little that is seen is real, it would take about {_round(drift.needed)} rewards to show it."
-    text = f"Constant means and independent noise explain the log ({p}; drift is reported if p ≤ {LEVEL}).{more}"
+    if drift.rewards_needed > drift.degrees_of_freedom:
+        needed = _round_up(drift.rewards_needed)
+        more = f" If the small observed effect is real, about {needed} rewards are needed to detect it."
+    level = f"drift is reported if p ≤ {SIGNIFICANCE_LEVEL}"
+    text = f"Constant means and independent noise explain the log ({p}; {level}).{more}"
     return Answer(QUESTIONS[0], "not shown", text, measure, share)
 
 
-def _round(count: int) -> str:
+def _round_up(count: int) -> str:
+    """Return a count rounded up to two significant digits."""
     unit = 10 ** max(len(str(count)) - 2, 0)
     return f"{-(-count // unit) * unit:,}"
 
 
-def _matters(log: Log, drift: Drift, found: Estimates) -> Answer:
-    fixed, moved = found.of("fixed"), found.of("moved")
-    measure = "reward a step that the best fixed arm loses to knowing the state"
+def _answer_relevance(log: Log, drift: Drift, estimates: Estimates) -> Answer:
+    """Answer question 2 from the regret of the best fixed arm."""
+    fixed, switches = estimates.interval_of("fixed_arm_regret"), estimates.interval_of("switch_share")
+    measure = "regret per step of the best fixed arm, relative to knowing the state"
     if log.arms < 2:
-        return Answer(QUESTIONS[1], "no choice", "The log has one arm only: there is nothing to choose.", measure, NONE)
+        return Answer(QUESTIONS[1], "no choice", "The log has only one arm.", measure, NO_INTERVAL)
     text = (
-        f"Another arm was better than the best fixed one at {percent(moved)} of the log's steps. A policy that knows "
-        f"the state would have gained {number(fixed)} a step over that arm."
+        f"Another arm was better than the best fixed arm at {format_share(switches)} of the log's steps. A policy that "
+        f"knows the state would have gained {format_interval(fixed)} per step over that arm."
     )
-    same = f" Test of one β for all arms, a drift that moves them together: {p_of(found.same_beta)}."
+    p = format_p_value(estimates.same_beta_p_value)
+    same = f" Test of equal β for all arms, so that drift moves them together: {p}."
     if drift.verdict != "drift":
         return Answer(
             QUESTIONS[1],
             "not shown",
-            f"No drift was shown. If there is one: {text[0].lower()}{text[1:]}",
+            f"No drift was shown. If there is drift: {text[0].lower()}{text[1:]}",
             measure,
             fixed,
         )
-    if found.same_beta > LEVEL:
-        text = f"The arms may drift together, and then their order stays.{same} {text}"
+    if estimates.same_beta_p_value > SIGNIFICANCE_LEVEL:
+        text = f"The arms may drift together; then the best arm stays the same.{same} {text}"
         return Answer(QUESTIONS[1], "not shown", text, measure, fixed)
-    if moved.high < WORTH:
+    if switches.high < MIN_SHARE:
         return Answer(QUESTIONS[1], "hardly", text + same, measure, fixed)
-    return Answer(QUESTIONS[1], "yes" if moved.low >= WORTH else "perhaps", text + same, measure, fixed)
+    return Answer(QUESTIONS[1], "yes" if switches.low >= MIN_SHARE else "perhaps", text + same, measure, fixed)
 
 
-def _predicts(found: Estimates) -> Answer:
-    reach, one = found.reach, found.forecasts[:, 0]
-    first = interval(one)
-    steps = [f"{'more than ' if x >= FURTHEST else ''}{x:.0f}" for x in reach]
-    verdict = f"{steps[0]} step{'s' * (reach.value != 1)}" if first.value >= WORTH else "hardly at all"
+def _answer_predictability(estimates: Estimates) -> Answer:
+    """Answer question 3 from the forecasts."""
+    horizon, one_step = estimates.forecast_horizon, interval(estimates.forecasts[:, 0])
+    steps = [f"{'more than ' if x >= MAX_FORECAST else ''}{x:.0f}" for x in horizon]
+    verdict = f"{steps[0]} step{'s' * (horizon.value != 1)}" if one_step.value >= MIN_SHARE else "hardly at all"
     text = (
-        f"One step ahead the past predicts {percent(first)} of the variance of an arm's rewards (R²). At least "
-        f"{100 * WORTH:.0f}% is predicted up to {steps[0]} steps ahead ({steps[1]} to {steps[2]})."
+        f"One step ahead the past predicts {format_share(one_step)} of the variance of an arm's rewards (R²). At least "
+        f"{100 * MIN_SHARE:.0f}% is predicted up to {steps[0]} steps ahead ({steps[1]} to {steps[2]})."
     )
-    return Answer(QUESTIONS[2], verdict, text, "R² one step ahead", first)
+    return Answer(QUESTIONS[2], verdict, text, "R² one step ahead", one_step)
 
 
-def _right(drift: Drift, found: Estimates, replay: Replay | None) -> Answer:
-    low, high = found.orders
+def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | None) -> Answer:
+    """Answer question 4 from the replays and the orders."""
+    low, high = estimates.orders
     order = f"k = {low}" + (f" to {high}" if high > low else "")
-    memory = f"Of all orders of the hidden process, k = {found.best} has the most evidence; 95% of it is on {order}."
+    memory = (
+        f"The most probable order of the hidden process is k = {estimates.best}; 95% of the probability is on {order}."
+    )
     if drift.verdict != "drift" and low == 0:
         memory += " No drift was shown, so a policy for constant means is not ruled out."
     if replay is None or replay.best_s is None:
         text = f"{memory} s is chosen by replays, and LARL was not replayed." if replay is None else memory
-        k = Interval(float(found.best), float(low), float(high))
-        return Answer(QUESTIONS[3], replay.best if replay else f"not replayed; k = {found.best}", text, "order k", k)
-    text = f"In worlds fitted to the log {replay.best} loses least"
-    text += f"; not clearly worse: {', '.join(replay.as_good)}." if replay.as_good else "."
+        k = Interval(float(estimates.best), float(low), float(high))
+        verdict = replay.best if replay else f"not replayed; k = {estimates.best}"
+        return Answer(QUESTIONS[3], verdict, text, "order k", k)
+    text = f"In worlds fitted to the log {replay.best} has the smallest regret"
+    text += f"; not clearly worse: {', '.join(replay.not_clearly_worse)}." if replay.not_clearly_worse else "."
     good = replay.good_s
     others = [str(s) for s in good if s != replay.best_s]
-    text += f" LARL loses least with s = {replay.best_s}" + (
+    text += f" LARL has the smallest regret with s = {replay.best_s}" + (
         f" (not clearly worse: s = {', '.join(others)}). " if others else ". "
     )
     best_s = Interval(float(replay.best_s), float(min(good)), float(max(good)))
     return Answer(QUESTIONS[3], f"{replay.best}; for LARL s = {replay.best_s}", text + memory, "s of LARL", best_s)
 
 
-def _saved(log: Log, found: Estimates, replay: Replay | None) -> Answer:
-    measure = "reward a step"
-    logged = found.of("logged")
+def _answer_savings(log: Log, estimates: Estimates, replay: ReplayResult | None) -> Answer:
+    """Answer question 5 from the replays."""
+    measure = "reward per step"
+    logged = estimates.interval_of("log_regret")
     if replay is None:
         if log.arms < 2:
-            return Answer(QUESTIONS[4], "no choice", "One arm only: no policy could have chosen better.", measure, NONE)
-        text = f"The log's own choices lost {number(logged)} a step to knowing the state. Nothing was replayed."
+            return Answer(QUESTIONS[4], "no choice", "The log has only one arm.", measure, NO_INTERVAL)
+        text = f"The log's own choices had a regret of {format_interval(logged)} per step. Nothing was replayed."
         return Answer(QUESTIONS[4], "not replayed", text, measure, logged)
-    saved, kalman = replay.saved(replay.best), replay.saved(KALMAN)
+    saved, kalman = replay.saving_of(replay.best), replay.saving_of(KALMAN)
     text = (
-        f"The log's own choices lost {number(logged)} a step to knowing the state. {replay.best} would have saved "
-        f"{number(saved)} of it; a policy that knows every parameter, {number(kalman)}."
+        f"The log's own choices had a regret of {format_interval(logged)} per step, relative to knowing the state. "
+        f"{replay.best} would have saved {format_interval(saved)} of it; a policy that knows every parameter, "
+        f"{format_interval(kalman)}."
     )
-    verdict = f"{number(saved)} a step" if saved.low > 0.0 else ("nothing" if saved.high <= 0.0 else "perhaps nothing")
+    verdict = (
+        f"{format_interval(saved)} per step"
+        if saved.low > 0.0
+        else ("nothing" if saved.high <= 0.0 else "perhaps nothing")
+    )
     return Answer(QUESTIONS[4], verdict, text, measure, saved)

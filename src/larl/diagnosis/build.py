@@ -1,4 +1,4 @@
-"""A table of decisions becomes a log: columns found, rows sorted, steps counted, contexts taken off."""
+"""Build a log from a table of decisions: find columns, sort rows, count steps, remove the effects of contexts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 
 from larl._core.validation import InvalidValue
-from larl.diagnosis.context import CALENDAR, adjust
+from larl.diagnosis.context import CALENDAR_COLUMNS, adjust
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
 from larl.diagnosis.table import Table
 from larl.diagnosis.times import Times, count_steps
 
-LONGEST_GAP = 1000  # steps; a longer gap counts as this one
+MAX_GAP = 1000  # steps; longer gaps count as this one
 Columns = Mapping[str, str | Literal[False] | None]
 
 
@@ -27,110 +27,119 @@ def make_log(
     day_first: bool | None = None,
     lines: bool = False,
 ) -> Log:
-    """The log in a table.
+    """Return the log of a table.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        One row for each decision.
-    columns : mapping
-        The columns of `time`, `action`, `reward` and `unit` where their names are not common ones. `unit=False`: the
-        log is of one unit, whatever its columns are called.
-    context : str or sequence of str
-        Columns whose linear effect in each arm is taken off the rewards. `hour` and `weekday` are made from dates.
-    clock_grid : bool
+        One row per decision.
+    columns : mapping, optional
+        The columns of `time`, `action`, `reward` and `unit` if they do not have common names. `unit=False`: the log has
+        one unit.
+    context : str or sequence of str, optional
+        Columns whose linear effect in each arm is removed from the rewards. `hour` and `weekday` are made from dates.
+    clock_grid : bool, default False
         Count steps on the clock, not by decisions.
     day_first : bool, optional
         How dates such as 03/04/2026 are read.
-    lines : bool
-        Rows are lines of a file below a header, and refusals say which.
+    lines : bool, default False
+        Rows are lines of a file below a header, and error messages name the line.
     """
     if not isinstance(frame, pd.DataFrame):
-        raise InvalidValue("diagnose", "frame", type(frame).__name__, "a pandas DataFrame with a row for each decision")
-    table, asked = Table(frame, lines), columns or {}
-    time, action, reward = (table.column(part, asked.get(part) or None) for part in ("time", "action", "reward"))
-    unit = table.unit_column(asked.get("unit"))
+        raise InvalidValue("diagnose", "frame", type(frame).__name__, "a pandas DataFrame with one row per decision")
+    table, names = Table(frame, lines), columns or {}
+    time, action, reward = (table.column(role, names.get(role) or None) for role in ("time", "action", "reward"))
+    unit = table.unit_column(names.get("unit"))
     if frame.empty:
-        accepted = "a table with a row for each decision; this one has a header only"
+        accepted = "a table with one row per decision; this table has only a header"
         raise InvalidValue("diagnose", "log", "0 rows", accepted)
     arm, labels = table.actions(action, reward)
     rewards, units = table.rewards(reward), table.units(unit)
     times = table.times(time, day_first)
-    dated = times.clock is not None
-    if not dated:
+    has_dates = times.clock is not None
+    if not has_dates:
         times = times._replace(clock=table.calendar(time, day_first))
-    contexts, names = _contexts(table, context, times)
+    contexts, context_names = _contexts(table, context, times)
     order = np.lexsort((times.order, units))
-    _refuse_duplicates(table, units[order], times.order[order], order, time, unit)
-    counted = Times(times.order[order], times.order[order] if dated else None)
+    _reject_duplicates(table, units[order], times.order[order], order, time, unit)
+    counted = Times(times.order[order], times.order[order] if has_dates else None)
     steps = count_steps(units[order], counted, time, clock_grid)
     notes = [*table.notes, *times.notes]
-    if _unsorted(units, times.order):
+    if _is_unsorted(units, times.order):
         notes.append("The rows of the log were not in order of time; they were sorted.")
-    seen = np.isfinite(rewards[order])
-    kept = order[seen]
-    log = _assembled(
-        arm[kept], rewards[kept], units[kept], steps.step[seen], labels, int((~seen).sum()), [*notes, *steps.notes]
+    has_reward = np.isfinite(rewards[order])
+    kept = order[has_reward]
+    log = _assemble(
+        arm=arm[kept],
+        reward=rewards[kept],
+        unit=units[kept],
+        step=steps.step[has_reward],
+        labels=labels,
+        missing=int((~has_reward).sum()),
+        notes=[*notes, *steps.notes],
     )
     clock = None if times.clock is None else times.clock[kept]
-    log = replace(log, one_step=steps.one, time=times.order[kept], clock=clock)
-    return adjust(log, contexts[kept], names) if names else log
+    log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock)
+    return adjust(log, contexts[kept], context_names) if context_names else log
 
 
-def _unsorted(unit: Ints, time: Floats) -> bool:
-    """Whether a row has an earlier time than a row above it of the same unit."""
+def _is_unsorted(unit: Ints, time: Floats) -> bool:
+    """Whether a row has an earlier time than the previous row of the same unit."""
     order = np.argsort(unit, kind="stable")
     return bool(((np.diff(unit[order]) == 0) & (np.diff(time[order]) < 0)).any())
 
 
-def _refuse_duplicates(table: Table, unit: Ints, time: Floats, order: Any, column: str, units: str | None) -> None:
-    """Refuse a time that a unit has twice."""
-    twice = (np.diff(unit) == 0) & (np.diff(time) == 0)
-    if not twice.any():
+def _reject_duplicates(
+    table: Table, unit: Ints, time: Floats, order: Any, column: str, unit_column: str | None
+) -> None:
+    """Raise InvalidValue if a unit has a time twice."""
+    is_duplicate = (np.diff(unit) == 0) & (np.diff(time) == 0)
+    if not is_duplicate.any():
         return
-    at = np.flatnonzero(twice)
-    later = np.maximum(order[at], order[at + 1])
-    row, other = int(later.min()), int(np.minimum(order[at], order[at + 1])[later.argmin()])
-    accepted = f"a time that occurs once in its unit; row {other + 1} has the same"
-    if units is None:
-        accepted += " (a log of several units needs --unit NAME)"
-    table.refuse(row, column, table.cells(column)[row], accepted)
+    first = np.flatnonzero(is_duplicate)
+    later = np.maximum(order[first], order[first + 1])
+    row, other = int(later.min()), int(np.minimum(order[first], order[first + 1])[later.argmin()])
+    accepted = f"a time that occurs once in its unit; row {other + 1} has the same time"
+    if unit_column is None:
+        accepted += " (for a log of several units use --unit NAME)"
+    table.reject(row, column, table.cells(column)[row], accepted)
 
 
-def _contexts(table: Table, asked: str | Sequence[str] | None, times: Times) -> tuple[Floats, tuple[str, ...]]:
-    """Columns of all contexts side by side, and how the page calls them."""
-    names = [asked] if isinstance(asked, str) else list(asked or ())
-    found: list[Floats] = []
+def _contexts(table: Table, context: str | Sequence[str] | None, times: Times) -> tuple[Floats, tuple[str, ...]]:
+    """Return the columns of all contexts side by side, and their names in notes."""
+    names = [context] if isinstance(context, str) else list(context or ())
+    blocks: list[Floats] = []
     for name in names:
         if not isinstance(name, str) or names.count(name) > 1:
             raise InvalidValue("diagnose", "context", name, "names of columns, each once")
-        if name in CALENDAR and name not in table.names and times.clock is not None:
-            found.append(CALENDAR[name](times.clock))
-        elif name in CALENDAR and name not in table.names:
-            accepted = f"one of the log's columns: {table.there} ({name} is made from dates, and there are none)"
+        if name in CALENDAR_COLUMNS and name not in table.names and times.clock is not None:
+            blocks.append(CALENDAR_COLUMNS[name](times.clock))
+        elif name in CALENDAR_COLUMNS and name not in table.names:
+            accepted = f"one of the log's columns: {table.all_names} ({name} needs dates, and the log has none)"
             raise InvalidValue("diagnose", "context", name, accepted)
         else:
-            found.append(table.context(name))
-    if not found:
+            blocks.append(table.context(name))
+    if not blocks:
         return np.zeros((len(table.frame), 0)), ()
-    return np.concatenate(found, axis=1), tuple(f"the context {name!r}" for name in names)
+    return np.concatenate(blocks, axis=1), tuple(f"the context {name!r}" for name in names)
 
 
-def _assembled(
+def _assemble(
     arm: Ints, reward: Floats, unit: Ints, step: Ints, labels: tuple[str, ...], missing: int, notes: list[str]
 ) -> Log:
+    """Return the log of rows that are sorted by unit and step; arms without a reward are left out."""
     kept, arm = np.unique(arm, return_inverse=True)
     names, unit = np.unique(unit, return_inverse=True)
     first = np.diff(unit, prepend=-1) != 0
     gap = np.where(first, 0, np.diff(step, prepend=0))
-    if (gap > LONGEST_GAP).any():
-        notes = [*notes, f"Gaps longer than {LONGEST_GAP:,} steps count as {LONGEST_GAP:,}."]
-    never = [name for number, name in enumerate(labels) if number not in kept]
-    if never:
-        notes = [*notes, f"Left out, as they never have a reward: {', '.join(never)}."]
+    if (gap > MAX_GAP).any():
+        notes = [*notes, f"Gaps longer than {MAX_GAP:,} steps count as {MAX_GAP:,} steps."]
+    unrewarded = [name for number, name in enumerate(labels) if number not in kept]
+    if unrewarded:
+        notes = [*notes, f"These arms have no rewards and are left out: {', '.join(unrewarded)}."]
     return Log(
         arm=arm.astype(np.int64),
-        gap=np.minimum(gap, LONGEST_GAP).astype(np.int64),
+        gap=np.minimum(gap, MAX_GAP).astype(np.int64),
         reward=reward,
         unit=unit.astype(np.int64),
         step=step.astype(np.int64),

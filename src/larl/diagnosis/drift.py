@@ -1,9 +1,9 @@
-"""Is the reward drifting beyond noise? A permutation test of arms that stand still against a latent AR process.
+"""Is the reward drifting beyond noise? A permutation test of constant arm means against a latent AR process.
 
-Under a latent process the residuals of rows ℓ steps apart have the expected product β_a β_b Cov(z_t, z_{t−ℓ}), a and b
-the arms played. So C_ℓ, the sums of these products for each pair of arms (divided by the root of their plays), is close
-to a multiple of ββᵀ. β is unknown: the largest eigenvalue of a combination of the C_ℓ looks in the direction where most
-is to be seen. Combinations φ^ℓ for several φ see persistence and alternation, sums of squares C_ℓ² any other memory.
+With a latent process the product of residuals ℓ steps apart has expectation β_a β_b Cov(z_t, z_{t−ℓ}), where a and b
+are the arms played. C_ℓ is the matrix of sums of these products for each pair of arms, divided by the square root of
+their plays. It is close to a multiple of ββᵀ. β is unknown, so the statistics are largest eigenvalues of combinations
+of the C_ℓ. Weights φ^ℓ for several φ detect persistence and alternation; sums of C_ℓ² detect any other memory.
 """
 
 import math
@@ -11,44 +11,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl.diagnosis.brief import brief
-from larl.diagnosis.kernels import Floats, Ints, pair_sums, shuffled_sums
+from larl.diagnosis.kernels import Floats, Ints, pair_sums, permuted_pair_sums
 from larl.diagnosis.log import Log
+from larl.diagnosis.short_repr import short_repr
 
-RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
-SQUARES = (5, 10)  # lags whose squares are summed
+DECAY_RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
+SQUARED_LAGS = (5, 10)  # numbers of lags whose squares are summed
 LAGS = 10
-SHUFFLES, FEWER = 999, 199  # permutations; fewer with more arms or rows than these
+PERMUTATIONS, FEWER_PERMUTATIONS = 999, 199  # the latter for logs with more arms or rows than these
 MANY_ARMS, MANY_ROWS = 20, 20_000
-LEVEL = (
-    0.025  # below 0.05, so that logs of policies that react to rewards, for which the test is not exact, stay below it
-)
-FEWEST = 20  # rewards beyond one for each cell, below which nothing is said
+# The test is not exact for logs of policies that react to rewards. This level keeps their error rate below 0.05.
+SIGNIFICANCE_LEVEL = 0.025
+MIN_DEGREES_OF_FREEDOM = 20  # with fewer there is no test
 
 
 class Drift(NamedTuple):
-    """What the test found."""
+    """Result of the test."""
 
-    p_value: float  # nan where there is too little data
-    free: int  # rewards less one for each arm of each unit
-    needed: int  # rewards at which a drift of the size seen would be found four times in five; 0 if unknown
-    lags: Floats  # (LAGS,) autocorrelation in the direction where most is to be seen
-    band: Floats  # (2, LAGS) where it would be in 95% of logs without drift
-    direction: Floats  # (arms,) that direction
+    p_value: float  # nan if there is too little data
+    degrees_of_freedom: int  # rewards minus one for each arm of each unit
+    rewards_needed: int  # for a power of 80% if the observed drift is real; 0 if unknown
+    lags: Floats  # (LAGS,) autocorrelation in the direction of the strongest memory
+    band: Floats  # (2, LAGS) its range in 95% of logs without drift
+    direction: Floats  # (arms,) estimate of the direction of β
 
     def __repr__(self) -> str:
-        return brief(self)
+        return short_repr(self)
 
     @property
     def verdict(self) -> str:
-        """drift, none, or unknown."""
+        """ "drift", "none" or "unknown"."""
         if math.isnan(self.p_value):
             return "unknown"
-        return "drift" if self.p_value <= LEVEL else "none"
+        return "drift" if self.p_value <= SIGNIFICANCE_LEVEL else "none"
 
 
 def cells_of(log: Log) -> tuple[Ints, Ints]:
-    """Rows arm by arm of every unit, and where each such cell begins."""
+    """Return the rows sorted by cell (unit and arm), and the position at which each cell begins."""
     cell = log.unit * log.arms + log.arm
     order = np.argsort(cell, kind="stable")
     first = np.flatnonzero(np.diff(cell[order], prepend=-1, append=cell.max() + 1))
@@ -56,70 +55,86 @@ def cells_of(log: Log) -> tuple[Ints, Ints]:
 
 
 def residuals(log: Log) -> tuple[Floats, int]:
-    """Rewards less the mean of their unit and arm, in units of the arm's standard deviation, and how many are free."""
+    """Return the standardised residuals and their degrees of freedom.
+
+    A residual is the reward minus the mean of its unit and arm, divided by the arm's standard deviation.
+    """
     order, first = cells_of(log)
     size = np.diff(first)
-    sorted_ = log.reward[order]
-    # Twice, so that what a large offset cost in digits is made good.
-    away = sorted_ - np.repeat(np.add.reduceat(sorted_, first[:-1]) / size, size)
-    away = away - np.repeat(np.add.reduceat(away, first[:-1]) / size, size)
+    by_cell = log.reward[order]
+    # Centred twice: a large offset loses digits in the first pass.
+    centred = by_cell - np.repeat(np.add.reduceat(by_cell, first[:-1]) / size, size)
+    centred = centred - np.repeat(np.add.reduceat(centred, first[:-1]) / size, size)
     result = np.empty(log.rows)
-    result[order] = away
+    result[order] = centred
     squares = np.bincount(log.arm, result**2, log.arms)
-    free = np.bincount(log.arm[order[first[:-1]]], size - 1, log.arms)
-    sd = np.sqrt(squares / np.maximum(free, 1))
-    tiny = 1e-9 * np.abs(log.reward).max()  # what rounding alone may leave
-    sd = np.where(sd > tiny, sd, 0.0)
-    usable = np.where(sd > 0.0, sd, 1.0)[log.arm]
-    return np.where(sd[log.arm] > 0.0, result / usable, 0.0), int(free[sd > 0.0].sum())
+    degrees = np.bincount(log.arm[order[first[:-1]]], size - 1, log.arms)
+    sd = np.sqrt(squares / np.maximum(degrees, 1))
+    rounding = 1e-9 * np.abs(log.reward).max()
+    sd = np.where(sd > rounding, sd, 0.0)
+    divisor = np.where(sd > 0.0, sd, 1.0)[log.arm]
+    return np.where(sd[log.arm] > 0.0, result / divisor, 0.0), int(degrees[sd > 0.0].sum())
 
 
 def statistics(sums: Floats, plays: Ints) -> Floats:
-    """Of logs (the leading axis) with these sums over pairs: (logs, statistics), the larger the more drift."""
+    """Return (logs, statistics) for the pair sums of several logs. Larger values indicate more drift."""
     scale = 1.0 / np.sqrt(np.maximum(plays, 1))
     scaled = sums * scale[:, None] * scale
     scaled = (scaled + np.swapaxes(scaled, -1, -2)) / 2.0
     power = np.arange(1, sums.shape[1] + 1)
-    wanted = [np.einsum("l,nlab->nab", np.sign(rate) ** power * abs(rate) ** power, scaled) for rate in RATES]
+    matrices = [np.einsum("l,nlab->nab", np.sign(rate) ** power * abs(rate) ** power, scaled) for rate in DECAY_RATES]
     squared = np.cumsum(scaled @ scaled, axis=1)
-    wanted += [squared[:, lags - 1] for lags in SQUARES]
-    return np.stack([np.linalg.eigvalsh(each)[:, -1] for each in wanted], axis=1)
+    matrices += [squared[:, lags - 1] for lags in SQUARED_LAGS]
+    return np.stack([np.linalg.eigvalsh(each)[:, -1] for each in matrices], axis=1)
 
 
-def p_value(found: Floats) -> float:
-    """Of the first of many logs, the others shuffled: that of the smallest p-value over all statistics.
+def min_p_value(values: Floats) -> float:
+    """Return the p-value of the first log, whose other rows are permutations: the minimum over all statistics.
 
-    Each log is ranked among all in each statistic, and the least of its ranks again among all logs' least; of equals
-    the one is first that is furthest out in standard deviations. Exact where the rows of a cell are exchangeable.
+    Each log is ranked in each statistic, and its best rank is compared with the best ranks of all logs. Ties are broken
+    by the largest distance from the mean, in standard deviations. Exact if the rows of a cell are exchangeable.
     """
-    ordered = np.sort(found, axis=0)
-    above = [found.shape[0] - np.searchsorted(ordered[:, i], found[:, i], side="left") for i in range(found.shape[1])]
-    least = np.min(above, axis=0)
-    out = ((found - found.mean(axis=0)) / np.maximum(found.std(axis=0), 1e-300)).max(axis=1)
-    return float(np.mean((least < least[0]) | ((least == least[0]) & (out >= out[0]))))
+    ordered = np.sort(values, axis=0)
+    columns = range(values.shape[1])
+    ranks = [values.shape[0] - np.searchsorted(ordered[:, i], values[:, i], side="left") for i in columns]
+    best = np.min(ranks, axis=0)
+    distance = ((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)).max(axis=1)
+    return float(np.mean((best < best[0]) | ((best == best[0]) & (distance >= distance[0]))))
 
 
 def find_drift(log: Log, seed: int = 0) -> Drift:
-    """The test, with 999 permutations of the rewards within each arm of each unit; 199 in large logs."""
-    away, free = residuals(log)
+    """Run the test with 999 permutations of the rewards within each arm of each unit; 199 for large logs."""
+    residual, degrees_of_freedom = residuals(log)
     order, first = cells_of(log)
-    shuffles = SHUFFLES if log.arms <= MANY_ARMS and log.rows <= MANY_ROWS else FEWER
-    sums = np.zeros((1 + shuffles, LAGS, log.arms, log.arms))
-    pair_sums(log.arm, log.gap, LAGS, away, sums[0])
-    if free < FEWEST or not sums[0].any():
+    is_small = log.arms <= MANY_ARMS and log.rows <= MANY_ROWS
+    sums = np.zeros((1 + (PERMUTATIONS if is_small else FEWER_PERMUTATIONS), LAGS, log.arms, log.arms))
+    pair_sums(log.arm, log.gap, LAGS, residual, sums[0])
+    if degrees_of_freedom < MIN_DEGREES_OF_FREEDOM or not sums[0].any():
         empty = np.full(LAGS, np.nan)
-        return Drift(math.nan, free, 0, empty, np.stack([empty, empty]), np.ones(log.arms))
-    shuffled_sums(log.arm, log.gap, order, first, LAGS, away, seed, sums[1:])
-    found = statistics(sums, log.plays)
-    p = p_value(found)
+        return Drift(
+            p_value=math.nan,
+            degrees_of_freedom=degrees_of_freedom,
+            rewards_needed=0,
+            lags=empty,
+            band=np.stack([empty, empty]),
+            direction=np.ones(log.arms),
+        )
+    permuted_pair_sums(log.arm, log.gap, order, first, LAGS, residual, seed, sums[1:])
+    values = statistics(sums, log.plays)
     direction = _direction(sums[0], log.plays)
     lags = _autocorrelation(sums, log, direction)
-    band = np.quantile(lags[1:], [0.025, 0.975], axis=0)
-    return Drift(p, free, _needed(found, free), lags[0], band, direction)
+    return Drift(
+        p_value=min_p_value(values),
+        degrees_of_freedom=degrees_of_freedom,
+        rewards_needed=_rewards_needed(values, degrees_of_freedom),
+        lags=lags[0],
+        band=np.quantile(lags[1:], [0.025, 0.975], axis=0),
+        direction=direction,
+    )
 
 
 def _direction(sums: Floats, plays: Ints) -> Floats:
-    """The unit vector whose lags have the largest sum of squares, positive where it is largest: β's direction."""
+    """Return an estimate of β's direction: the vector with the largest sum of squares over lags; maximum 1."""
     scale = 1.0 / np.sqrt(np.maximum(plays, 1))
     scaled = sums * scale[:, None] * scale
     scaled = (scaled + np.swapaxes(scaled, -1, -2)) / 2.0
@@ -130,7 +145,7 @@ def _direction(sums: Floats, plays: Ints) -> Floats:
 
 
 def _autocorrelation(sums: Floats, log: Log, direction: Floats) -> Floats:
-    """Σ v_a v_b e_t e_{t−ℓ} / Σ v_a² v_b² at each lag ℓ, for each log of sums."""
+    """Return Σ v_a v_b e_t e_{t−ℓ} / Σ v_a² v_b² at each lag ℓ, for the pair sums of each log."""
     counts = np.zeros((LAGS, log.arms, log.arms))
     pair_sums(log.arm, log.gap, LAGS, np.ones(log.rows), counts)
     weight = np.multiply.outer(direction, direction)
@@ -140,11 +155,11 @@ def _autocorrelation(sums: Floats, log: Log, direction: Floats) -> Floats:
     return result
 
 
-def _needed(found: Floats, free: int) -> int:
-    """Rewards with which the statistic that sees most would exceed its 95% limit four times in five.
+def _rewards_needed(values: Floats, degrees_of_freedom: int) -> int:
+    """Return the number of rewards at which the strongest statistic exceeds its 95% limit with probability 80%.
 
-    Its distance from what shuffling gives, in standard deviations, grows as the root of the number of rewards.
+    Its distance from the permutations, in standard deviations, grows with the square root of the number of rewards.
     """
-    others = found[1:]
-    away = float(((found[0] - others.mean(axis=0)) / np.maximum(others.std(axis=0), 1e-300)).max())
-    return math.ceil(free * ((1.96 + 0.84) / away) ** 2) if away > 0.1 else 0
+    others = values[1:]
+    distance = float(((values[0] - others.mean(axis=0)) / np.maximum(others.std(axis=0), 1e-300)).max())
+    return math.ceil(degrees_of_freedom * ((1.96 + 0.84) / distance) ** 2) if distance > 0.1 else 0

@@ -1,4 +1,4 @@
-"""What a fit says, each number with its interval: drawn from the evidence over orders and each fit's uncertainty."""
+"""Estimates with 95% intervals, from posterior draws over orders and parameters."""
 
 import math
 from collections.abc import Sequence
@@ -7,22 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl.diagnosis.brief import brief
-from larl.diagnosis.fit import Fit, Setting, fit_tied
-from larl.diagnosis.kernels import Floats, smooth
+from larl.diagnosis.fit import Fit, fit_tied
+from larl.diagnosis.kernels import Floats
 from larl.diagnosis.log import Log
+from larl.diagnosis.short_repr import short_repr
+from larl.statespace.smoother import ARParameters, smooth
 
 DRAWS = 100
-FURTHEST = 50  # steps that a forecast looks ahead
-WORTH = (
-    0.05  # a share of the reward's variance that is worth predicting, a share of steps that is worth a change of arm
-)
-MASS = 0.95
-APART, BURN = 100, 200  # steps of simulated paths between units, and before the first
+MAX_FORECAST = 50  # steps ahead
+MIN_SHARE = 0.05  # smallest relevant share: of the reward's variance, or of steps at which another arm is better
+INTERVAL_MASS = 0.95
+UNIT_SPACING, BURN_IN = 100, 200  # steps of a simulated path between units, and before the first unit
 
 
 class Interval(NamedTuple):
-    """A number and where it is with 95% probability."""
+    """An estimate with its 95% interval."""
 
     value: float
     low: float
@@ -30,60 +29,60 @@ class Interval(NamedTuple):
 
 
 def interval(sample: Floats) -> Interval:
-    """The median and the middle 95% of a sample."""
+    """Return the median and the central 95% of a sample."""
     low, value, high = np.quantile(sample, [0.025, 0.5, 0.975])
     return Interval(float(value), float(low), float(high))
 
 
-class Draw(NamedTuple):
-    """One possible world of the log, and what follows from it."""
+class PosteriorDraw(NamedTuple):
+    """One draw of order and parameters, and the quantities that follow from it."""
 
     order: int
-    setting: Setting  # of one, along the leading axis
-    share: float  # of the variance of rewards (given the arm) that is the state's
-    forecasts: Floats  # (FURTHEST,) the share that the past predicts h = 1, 2, … steps ahead
-    fixed: float  # what the best fixed arm of the log loses a step to knowing the state
-    moved: float  # share of steps at which another arm is better than that one
-    logged: float  # what the log's own choices lost a step to knowing the state
-    z: Floats  # (rows,) smoothed
-    variance: Floats  # (rows,)
+    parameters: ARParameters  # with a leading axis of length 1
+    state_share: float  # share of the variance of rewards (given the arm) that is due to the state
+    forecasts: Floats  # (MAX_FORECAST,) share that is predictable h = 1, 2, … steps ahead
+    fixed_arm_regret: float  # per step, of the best fixed arm, relative to knowing the state
+    switch_share: float  # share of steps at which another arm is better than the best fixed arm
+    log_regret: float  # per step, of the log's own choices, relative to knowing the state
+    z: Floats  # (rows,) smoothed state
+    variance: Floats  # (rows,) of the smoothed state
 
     def __repr__(self) -> str:
-        return brief(self)
+        return short_repr(self)
 
 
 @dataclass(frozen=True, repr=False)
 class Estimates:
-    """Everything that is drawn from the fits."""
+    """All estimates from the fits."""
 
     fits: Sequence[Fit]
-    weights: Floats  # of the orders 0 … 10
-    best: int  # the likeliest order
-    orders: tuple[int, int]  # the shortest range of orders with 95% of the weight
-    draws: Sequence[Draw]
-    same_beta: float  # p-value of one β for all arms; nan where there is none or one arm
-    one_step: float  # share of the log's own variance that the best fit predicted one step ahead
+    weights: Floats  # posterior probability of the orders 0 … 10
+    best: int  # the most probable order
+    orders: tuple[int, int]  # the shortest range of orders with 95% of the probability
+    draws: Sequence[PosteriorDraw]
+    same_beta_p_value: float  # of one β for all arms; nan if there is one arm
+    explained: float  # share of the log's variance that the best fit predicts one step ahead
 
     def __repr__(self) -> str:
-        return brief(self)
+        return short_repr(self)
 
-    def of(self, name: str) -> Interval:
-        """The interval of one of a draw's numbers."""
+    def interval_of(self, name: str) -> Interval:
+        """Return the interval of a field of `PosteriorDraw`."""
         return interval(np.array([getattr(draw, name) for draw in self.draws]))
 
     @property
     def forecasts(self) -> Floats:
-        """(draws, FURTHEST)."""
+        """Forecasts of all draws, (draws, MAX_FORECAST)."""
         return np.array([draw.forecasts for draw in self.draws])
 
     @property
-    def reach(self) -> Interval:
-        """How many steps ahead at least 5% of the reward's variance is predicted."""
-        return interval((self.forecasts >= WORTH).cumprod(axis=1).sum(axis=1).astype(float))
+    def forecast_horizon(self) -> Interval:
+        """Number of steps ahead for which at least 5% of the reward's variance is predictable."""
+        return interval((self.forecasts >= MIN_SHARE).cumprod(axis=1).sum(axis=1).astype(float))
 
 
 def order_weights(fits: Sequence[Fit], drifting: bool) -> Floats:
-    """Probability of each order, all equally likely beforehand; order 0, no drift, is out where drift was found."""
+    """Return the posterior probability of each order under a uniform prior. Order 0 has none if drift was detected."""
     evidence = np.array([fit.log_evidence for fit in fits])
     if drifting:
         evidence[0] = -math.inf
@@ -92,8 +91,8 @@ def order_weights(fits: Sequence[Fit], drifting: bool) -> Floats:
     return result
 
 
-def shortest_range(weights: Floats, mass: float = MASS) -> tuple[int, int]:
-    """The shortest range of orders with at least `mass` of the weight; of equally short ones the weightiest."""
+def shortest_range(weights: Floats, mass: float = INTERVAL_MASS) -> tuple[int, int]:
+    """Return the shortest range of orders with at least `mass` of the weight; of equal lengths the heaviest."""
     total = np.concatenate([[0.0], np.cumsum(weights)])
     ranges = [
         (high - low, total[low] - total[high + 1], low, high)
@@ -106,34 +105,33 @@ def shortest_range(weights: Floats, mass: float = MASS) -> tuple[int, int]:
 
 
 def estimate(log: Log, fits: Sequence[Fit], direction: Floats, drifting: bool, seed: int) -> Estimates:
-    """All numbers, from DRAWS draws of order and parameters."""
+    """Return all estimates, from DRAWS posterior draws of order and parameters."""
     generator = np.random.default_rng([seed, 1])
     weights = order_weights(fits, drifting)
     best = int(weights.argmax())
     counts = np.bincount(generator.choice(weights.size, DRAWS, p=weights), minlength=weights.size)
     draws = [
-        consider(log, fits[order], theta, generator)
+        summarise_draw(log, fits[order], theta, generator)
         for order in np.flatnonzero(counts).tolist()
         for theta in fits[order].draws(int(counts[order]), generator)
     ]
     draws = [draws[i] for i in generator.permutation(DRAWS)]
-    shown = max(fits[1:], key=lambda fit: fit.log_evidence)
-    errors, _ = shown.model.predict(shown.theta[None])
-    away = log.reward - shown.model.centre[log.arm]
-    explained = 1.0 - float(np.sum(errors**2) / np.sum(away**2))
+    best_fit = max(fits[1:], key=lambda fit: fit.log_evidence)
+    errors, _ = best_fit.model.innovations(best_fit.theta[None])
+    deviations = log.reward - best_fit.model.centre[log.arm]
     return Estimates(
-        fits,
-        weights,
-        best,
-        shortest_range(weights),
-        draws,
-        _same_beta(shown, direction),
-        explained,
+        fits=fits,
+        weights=weights,
+        best=best,
+        orders=shortest_range(weights),
+        draws=draws,
+        same_beta_p_value=_same_beta_p_value(best_fit, direction),
+        explained=1.0 - float(np.sum(errors**2) / np.sum(deviations**2)),
     )
 
 
-def _same_beta(fit: Fit, direction: Floats) -> float:
-    """p-value of the likelihood ratio of one β for all arms against one for each."""
+def _same_beta_p_value(fit: Fit, direction: Floats) -> float:
+    """Return the p-value of the likelihood ratio test of one β for all arms against one per arm."""
     from scipy.special import gammaincc
 
     arms = fit.model.log.arms
@@ -144,95 +142,84 @@ def _same_beta(fit: Fit, direction: Floats) -> float:
     return float(gammaincc((arms - 1) / 2.0, max(ratio, 0.0)))
 
 
-def consider(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) -> Draw:
-    """What follows from one setting of the parameters, and from one path of the state that goes with it."""
-    setting = fit.model.setting(theta[None])
-    one = _one(setting)
-    z, spread, before = smoothed(log, log.reward, one, float(one.start))
+def summarise_draw(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) -> PosteriorDraw:
+    """Return the quantities that follow from one draw of the parameters and one draw of the state's path."""
+    parameters = fit.model.parameters(theta[None])
+    single = _first_setting(parameters)
+    z, variance, predicted_cov = smooth_state(log, log.reward, single)
     plays = log.plays / log.rows
-    moving, total = float(plays @ one.beta**2), float(plays @ (one.beta**2 + one.variance))
-    known = np.maximum(1.0 - forecast_variances(one.gammas, float(one.shock), before), 0.0)
-    path = z + _error(log, one, generator)
-    return Draw(
-        fit.model.order,
-        setting,
-        moving / total,
-        moving / total * known,
-        *losses(log, one.mu, one.beta, path),
-        z,
-        np.maximum(spread, 0.0),
+    from_state = float(plays @ single.beta**2)
+    total = float(plays @ (single.beta**2 + single.variance))
+    known = np.maximum(1.0 - forecast_variances(single.gammas, float(single.shock), predicted_cov), 0.0)
+    path = z + _smoothing_error(log, single, generator)
+    regrets = mean_regrets(log, single.mu, single.beta, path)
+    return PosteriorDraw(
+        order=fit.model.order,
+        parameters=parameters,
+        state_share=from_state / total,
+        forecasts=from_state / total * known,
+        fixed_arm_regret=regrets.fixed_arm,
+        switch_share=regrets.switch_share,
+        log_regret=regrets.log,
+        z=z,
+        variance=np.maximum(variance, 0.0),
     )
 
 
-def _one(setting: Setting) -> Any:
-    """The first of several settings, its numbers as numbers."""
-    return Setting(*(part[0] for part in setting))
+def _first_setting(parameters: ARParameters) -> Any:
+    """Return the first of several settings, without the leading axis."""
+    return ARParameters(*(part[0] for part in parameters))
 
 
-def smoothed(log: Log, reward: Floats, one: Any, start: float) -> tuple[Floats, Floats, Floats]:
-    """Mean and variance of z at every row given all rewards, and the mean covariance of the state before a reward."""
-    k = one.gammas.size
-    z, spread, before = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
-    smooth(
-        log.arm,
-        log.gap,
-        reward,
-        one.gammas,
-        one.acf,
-        float(one.shock),
-        one.mu,
-        one.beta,
-        one.variance,
-        float(one.level),
-        start,
-        z,
-        spread,
-        before,
-    )
-    return z, spread, before
+def smooth_state(log: Log, reward: Floats, parameters: Any) -> tuple[Floats, Floats, Floats]:
+    """Return mean and variance of z at every row given all rewards, and the average predicted covariance of z⃗."""
+    k = parameters.gammas.size
+    z, variance, predicted_cov = np.empty(log.rows), np.empty(log.rows), np.zeros((k, k))
+    smooth(log.arm, log.gap, reward, parameters, z, variance, predicted_cov)
+    return z, variance, predicted_cov
 
 
-def _error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
-    """A draw of z less its smoothed mean: what smoothing misses in a log that is simulated (Durbin & Koopman 2002).
+def _smoothing_error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
+    """Return a draw of z minus its smoothed mean, from a simulated log (Durbin & Koopman 2002).
 
-    One long path serves all units, with APART steps between them, and longer gaps are no longer than that.
+    One long path covers all units, with UNIT_SPACING steps between them. Longer gaps are shortened to that length.
     """
     from scipy.signal import lfilter
 
-    step = np.cumsum(np.where(log.gap <= 0, APART, np.minimum(log.gap, APART))) + BURN
+    step = np.cumsum(np.where(log.gap <= 0, UNIT_SPACING, np.minimum(log.gap, UNIT_SPACING))) + BURN_IN
     shocks = math.sqrt(float(one.shock)) * generator.normal(size=int(step[-1]) + 1)
     z = lfilter([1.0], np.concatenate([[1.0], -one.gammas]), shocks)[step]
     level = math.sqrt(float(one.level)) * generator.normal(size=log.units)[log.unit]
     noise = np.sqrt(one.variance[log.arm]) * generator.normal(size=log.rows)
     reward = one.mu[log.arm] + one.beta[log.arm] * z + level + noise
-    result: Floats = z - smoothed(log, reward, one, 1.0)[0]
+    result: Floats = z - smooth_state(log, reward, one._replace(start=1.0))[0]
     return result
 
 
-def forecast_variances(gammas: Floats, shock: float, before: Floats) -> Floats:
-    """Var z_{t+h−1} given the rewards before t, h = 1 … FURTHEST, where the state's covariance is `before`."""
-    companion, cov, found = np.eye(gammas.size, k=-1), before, np.empty(FURTHEST)
+def forecast_variances(gammas: Floats, shock: float, predicted_cov: Floats) -> Floats:
+    """Return Var z_{t+h−1} given the rewards before t, h = 1 … MAX_FORECAST, from the covariance of z⃗_t."""
+    companion, cov, variances = np.eye(gammas.size, k=-1), predicted_cov, np.empty(MAX_FORECAST)
     companion[0] = gammas
-    for h in range(FURTHEST):
-        found[h] = cov[0, 0]
+    for h in range(MAX_FORECAST):
+        variances[h] = cov[0, 0]
         cov = companion @ cov @ companion.T
         cov[0, 0] += shock
-    return found
+    return variances
 
 
-class Losses(NamedTuple):
-    """Over the rows of the log, on one path of the state: means of what is lost to knowing it."""
+class MeanRegrets(NamedTuple):
+    """Mean regret per row of the log, relative to knowing the state."""
 
-    fixed: float  # by the arm that is best on average
-    moved: float  # share of rows at which another arm is better
-    logged: float  # by the arms that were played
+    fixed_arm: float  # of the arm that is best on average
+    switch_share: float  # share of rows at which another arm is better than that arm
+    log: float  # of the arms that were played
 
 
-def losses(log: Log, mu: Floats, beta: Floats, z: Floats) -> Losses:
-    """Means over rows t of max_a(μ_a + β_a z_t) less μ + βz_t of the arm in question."""
+def mean_regrets(log: Log, mu: Floats, beta: Floats, z: Floats) -> MeanRegrets:
+    """Return means over rows t of max_a(μ_a + β_a z_t) minus μ_a + β_a z_t of the arm in question."""
     best, arm = np.full(z.size, -np.inf), int(np.argmax(mu + beta * z.mean()))
     for other in range(mu.size):
         np.maximum(best, mu[other] + beta[other] * z, out=best)
-    mine = mu[arm] + beta[arm] * z
+    fixed = mu[arm] + beta[arm] * z
     logged = best - mu[log.arm] - beta[log.arm] * z
-    return Losses(float(np.mean(best - mine)), float(np.mean(best > mine)), float(logged.mean()))
+    return MeanRegrets(float(np.mean(best - fixed)), float(np.mean(best > fixed)), float(logged.mean()))

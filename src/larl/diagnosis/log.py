@@ -1,51 +1,51 @@
-"""A log of decisions as arrays: rows with a reward, unit by unit, in order of time."""
+"""A log of decisions as arrays."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from larl.diagnosis.brief import brief
 from larl.diagnosis.kernels import Floats, Ints
+from larl.diagnosis.short_repr import short_repr
 
 
 @dataclass(frozen=True, repr=False)
 class Log:
-    """Rows with a reward, unit by unit, in order of time. Steps without a reward are gaps between rows."""
+    """The rows of a log that have a reward, unit by unit, in order of time. Steps without a reward are gaps."""
 
     arm: Ints
-    gap: Ints  # steps since the row before; 0 at a unit's first row, −1 at the first row of a later piece of a unit
-    reward: Floats  # less the effect of contexts, if there are any
+    gap: Ints  # steps since the previous row; 0 at a unit's first row, −1 at the first row of a later segment
+    reward: Floats  # without the effect of contexts, if there are any
     unit: Ints
     step: Ints  # of the unit, from 0
     labels: tuple[str, ...]  # of the arms
     units: int
     missing: int  # rows without a reward
-    notes: tuple[str, ...]  # what was decided about the log and is worth knowing
-    one_step: str = "one decision of a unit"  # what a step is
-    time: Floats | None = None  # of each row: seconds, or the number in the time column; None if not known
-    clock: Floats | None = None  # local time of each row in seconds since 1970-01-01; None where there are no dates
-    adjusted: tuple[str, ...] = ()  # contexts whose effect was taken off the rewards
-    observed: Floats | None = None  # rewards with that effect; None where there are no contexts
+    notes: tuple[str, ...]  # how the log was read, for the user
+    step_name: str = "one decision of a unit"  # what a step is
+    time: Floats | None = None  # of each row: seconds, or the number in the time column; None if unknown
+    clock: Floats | None = None  # local time of each row in seconds since 1970-01-01; None without dates
+    adjusted: tuple[str, ...] = ()  # contexts whose effect was removed from the rewards
+    raw_reward: Floats | None = None  # rewards with that effect; None without contexts
 
     def __repr__(self) -> str:
-        return brief(self)
+        return short_repr(self)
 
     @property
     def rows(self) -> int:
-        """How many rewards there are."""
+        """Number of rewards."""
         return int(self.reward.size)
 
     @property
     def arms(self) -> int:
-        """How many different actions there are."""
+        """Number of different actions."""
         return len(self.labels)
 
     @property
     def plays(self) -> Ints:
-        """How many rewards each arm has."""
+        """Number of rewards of each arm."""
         return np.bincount(self.arm, minlength=self.arms)
 
     @property
     def observed_rewards(self) -> Floats:
-        """Rewards as they are in the log."""
-        return self.reward if self.observed is None else self.observed
+        """The rewards as they are in the log."""
+        return self.reward if self.raw_reward is None else self.raw_reward

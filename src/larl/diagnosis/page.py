@@ -1,13 +1,13 @@
-"""The page: five answers with their figures, the fitted arms, the replays. It asks nothing of the network."""
+"""The HTML page of a diagnosis: five answers with figures, the fitted arms, the replays. It loads nothing else."""
 
 import base64
 from html import escape
 from typing import TYPE_CHECKING
 
-from larl.diagnosis.answers import number
+from larl.diagnosis.answers import format_interval
 from larl.diagnosis.estimates import Interval
-from larl.diagnosis.figures import DARK, LIGHT, figures
-from larl.diagnosis.replay import KALMAN, over_worlds
+from larl.diagnosis.figures import DARK, LIGHT, draw_figures
+from larl.diagnosis.replay import KALMAN, world_interval
 from larl.simulation.figure import image
 
 if TYPE_CHECKING:
@@ -30,32 +30,31 @@ th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align
 .sum td:last-child { font-weight: 700; color: var(--good); }
 """
 CAPTIONS = {
-    "time": "Rewards by arm, and the hidden state that the whole log makes likely (in its own standard deviations; "
-    "95% band).",
-    "memory": "Autocorrelation of the rewards' residuals from the mean of their arm and unit, with arms weighted by "
-    "how the state moves them. Outside the band: more than chance.",
-    "forecasts": "Share of the variance of an arm's rewards that the past predicts, over how far ahead it looks.",
-    "orders": "Evidence for each order k of the hidden process. It is not the s of LARL, which replays choose.",
-    "saved": "What each policy would have saved a step in worlds fitted to the log, compared with the log's own "
-    "choices: the mean over worlds and the middle 95%.",
+    "time": "Rewards by arm, and the hidden state estimated from all rewards (in its standard deviations; 95% band).",
+    "memory": "Autocorrelation of rewards after subtracting the mean of their arm and unit. Arms are weighted by the "
+    "effect of the state on them. Values outside the band are unlikely without drift.",
+    "forecasts": "Share of the variance of an arm's rewards that the past predicts, by number of steps ahead.",
+    "orders": "Probability of each order k of the hidden process. k is not the s of LARL, which replays choose.",
+    "saved": "Reward per step that each policy would have saved in worlds fitted to the log, compared with the log's "
+    "own choices: the mean over worlds and the central 95%.",
 }
-PLACES = (("time", "memory"), (), ("forecasts",), ("orders",), ("saved",))
+FIGURES_OF_ANSWERS = (("time", "memory"), (), ("forecasts",), ("orders",), ("saved",))
 
 
-def page(diagnosis: "Diagnosis") -> str:
-    """The whole page."""
-    pictures = _pictures(diagnosis)
-    parts = [f"<p>{escape(diagnosis.about)}</p>", _summary(diagnosis)]
-    for at, (answer, names) in enumerate(zip(diagnosis.answers, PLACES, strict=True), 1):
-        parts.append(f"<h2>{at}. {escape(answer.question)}</h2>")
+def render_page(diagnosis: "Diagnosis") -> str:
+    """Return the page as HTML."""
+    pictures = _render_figures(diagnosis)
+    parts = [f"<p>{escape(diagnosis.about)}</p>", _render_summary(diagnosis)]
+    for number, (answer, names) in enumerate(zip(diagnosis.answers, FIGURES_OF_ANSWERS, strict=True), 1):
+        parts.append(f"<h2>{number}. {escape(answer.question)}</h2>")
         parts.append(f'<p class="verdict">{escape(answer.verdict)}</p><p>{escape(answer.answer)}</p>')
         parts += [pictures[name] for name in names if name in pictures]
-        if at == 5 and diagnosis.replay is not None:
-            parts.append(_replays(diagnosis))
-    parts += ["<h2>The arms</h2>", _arms(diagnosis)]
+        if number == 5 and diagnosis.replay is not None:
+            parts.append(_render_replays(diagnosis))
+    parts += ["<h2>The arms</h2>", _render_arms(diagnosis)]
     if diagnosis.estimates is not None:
-        words = "The state has shocks of size 1 (σ_z = 1) and mean 0; the arm with the largest |β| has β &gt; 0."
-        parts.append(f'<p class="small">A reward is μ + β · state + noise. {words}</p>')
+        scale = "The state has mean 0 and σ_z = 1; the arm with the largest |β| has β &gt; 0."
+        parts.append(f'<p class="small">A reward is μ + β · state + noise. {scale}</p>')
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
         parts.append(f'<h2>How the log was read and analysed</h2><ul class="small">{items}</ul>')
@@ -67,50 +66,57 @@ def page(diagnosis: "Diagnosis") -> str:
     )
 
 
-def _pictures(diagnosis: "Diagnosis") -> dict[str, str]:
-    """Every figure as a part of the page, light and dark."""
-    dark = figures(diagnosis, DARK)
-    found = {}
-    for name, figure in figures(diagnosis, LIGHT).items():
+def _render_figures(diagnosis: "Diagnosis") -> dict[str, str]:
+    """Return every figure as HTML, with a light and a dark version."""
+    dark = draw_figures(diagnosis, DARK)
+    elements = {}
+    for name, figure in draw_figures(diagnosis, LIGHT).items():
         sources = [base64.b64encode(image(each, "png")).decode() for each in (dark[name], figure)]
-        words = escape(CAPTIONS[name])
-        found[name] = (
+        caption = escape(CAPTIONS[name])
+        elements[name] = (
             '<figure><picture><source media="(prefers-color-scheme: dark)" '
-            f'srcset="data:image/png;base64,{sources[0]}"><img alt="{words}" '
-            f'src="data:image/png;base64,{sources[1]}"></picture><figcaption>{words}</figcaption></figure>'
+            f'srcset="data:image/png;base64,{sources[0]}"><img alt="{caption}" '
+            f'src="data:image/png;base64,{sources[1]}"></picture><figcaption>{caption}</figcaption></figure>'
         )
-    return found
+    return elements
 
 
-def _summary(diagnosis: "Diagnosis") -> str:
+def _render_summary(diagnosis: "Diagnosis") -> str:
+    """Return a table of questions and verdicts."""
     rows = "".join(
         f"<tr><td>{escape(each.question)}</td><td>{escape(each.verdict)}</td></tr>" for each in diagnosis.answers
     )
     return f'<table class="sum"><tbody>{rows}</tbody></table>'
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A table that scrolls sideways where the page is narrow."""
+def render_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table that scrolls horizontally on a narrow page."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _replays(diagnosis: "Diagnosis") -> str:
+def _render_replays(diagnosis: "Diagnosis") -> str:
+    """Return a table of policies with their regret and savings."""
     replay = diagnosis.replay
     assert replay is not None
-    rows = [["the log's own choices", number(over_worlds(replay.logged)), ""]]
-    rows += [[name, number(replay.lost(name)), number(replay.saved(name))] for name in [*replay.ranked, KALMAN]]
-    return table(["policy", "lost a step", "saved a step"], rows)
+    rows = [["the log's own choices", format_interval(world_interval(replay.log_regret)), ""]]
+    rows += [
+        [name, format_interval(replay.regret_of(name)), format_interval(replay.saving_of(name))]
+        for name in [*replay.ranked, KALMAN]
+    ]
+    return render_table(["policy", "regret per step", "saved per step"], rows)
 
 
-def _arms(diagnosis: "Diagnosis") -> str:
+def _render_arms(diagnosis: "Diagnosis") -> str:
+    """Return a table of arms with their plays, mean rewards and fitted parameters."""
     frame = diagnosis.arms()
     header = ["arm", "plays", "mean reward"] + (["μ", "β", "noise sd"] if "mu" in frame else [])
     rows = []
     for row in frame.to_dict("records"):
         cells = [str(row["arm"]), f"{row['plays']:,}", f"{row['mean']:.4g}"]
         if "mu" in row:
-            cells += [number(Interval(row[n], row[f"{n}_low"], row[f"{n}_high"])) for n in ("mu", "beta", "noise")]
+            intervals = [Interval(row[n], row[f"{n}_low"], row[f"{n}_high"]) for n in ("mu", "beta", "noise")]
+            cells += [format_interval(each) for each in intervals]
         rows.append(cells)
-    return table(header, rows)
+    return render_table(header, rows)

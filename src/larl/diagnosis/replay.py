@@ -1,7 +1,7 @@
-"""What other policies would have lost: candidates played in worlds drawn from the fit, on the same random numbers.
+"""Simulate candidate policies in worlds fitted to the log, all with the same random numbers.
 
-The worlds pay rewards in the log's own units and at its level, and a candidate is exactly the policy that the page
-prints. All candidates decide alike whatever the unit and the offset of the rewards are.
+Rewards of the fitted worlds have the log's unit and offset. A candidate is exactly the policy that the page prints. The
+decisions of all candidates are invariant to unit and offset of the rewards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ import numpy as np
 
 from larl._core.progress import Progress
 from larl._core.validation import checked, numbers
-from larl.diagnosis.brief import brief
-from larl.diagnosis.estimates import Draw, Interval
+from larl.diagnosis.estimates import Interval, PosteriorDraw
 from larl.diagnosis.kernels import Floats
+from larl.diagnosis.short_repr import short_repr
 from larl.policies import (
     LARL,
     UCB,
@@ -30,36 +30,36 @@ from larl.simulation.compare import compare
 from larl.worlds.latent_ar import LatentAR
 
 WORLDS = 15
-STEPS = 1000  # of a replay, at most
-TRIALS, LEAST_TRIALS = 40, 4
-BUDGET = 8000  # steps of a candidate in each world, for two arms
-AUTO_STEPS = 6000  # in all: Auto takes some hundred times as long as the others
-WIDEST = 101  # entries of LARL's context, at most
-MANY_ARMS = 10  # beyond which AdaptiveLARL, SharedLARL and Auto take minutes
-LOOKBACKS = (1, 2, 3, 5, 8, 12)  # values of s that are replayed
+MAX_HORIZON = 1000
+MAX_TRIALS, MIN_TRIALS = 40, 4
+STEP_BUDGET = 8000  # of a candidate in each world, for two arms
+AUTO_STEP_BUDGET = 6000  # in all worlds; Auto takes about a hundred times as long as the others
+MAX_CONTEXT = 101  # length of LARL's context
+MAX_ARMS = 10  # with more, AdaptiveLARL, SharedLARL and Auto take minutes
+LOOKBACKS = (1, 2, 3, 5, 8, 12)  # values of s
 DISCOUNTS, WINDOWS = (0.9, 0.98), (10, 50)
 KALMAN = "Kalman filter, true parameters"
-CLEARLY = 0.9  # share of the worlds in which a policy must lose more to be clearly worse
+CLEARLY_WORSE_SHARE = 0.9  # of the worlds; a policy with more regret in this share is clearly worse
 
 
 @dataclass(frozen=True)
-class Fitted(LatentAR):
-    """A LatentAR whose arms have noises of their own: sd_a = `noises`[a]."""
+class FittedWorld(LatentAR):
+    """A LatentAR in which each arm has its own noise: sd_a = `noises`[a]."""
 
     noises: Sequence[float] = checked(numbers(2), (1.0, 1.0))
 
     @property
     def sd(self) -> Floats:
-        """The standard deviation of each arm's noise."""
+        """Standard deviation of each arm's noise."""
         return np.array(self.noises)
 
 
-def world_of(draw: Draw) -> Fitted:
-    """The world of a draw in the log's units, from a stationary start; σ_z = 1, and the largest |β| is positive."""
-    one = draw.setting
+def fitted_world(draw: PosteriorDraw) -> FittedWorld:
+    """Return the world of a draw in the log's units: σ_z = 1, a stationary start, and the largest |β| positive."""
+    one = draw.parameters
     beta = one.beta[0] * np.sqrt(one.shock[0])
     beta = beta * (np.sign(beta[np.abs(beta).argmax()]) or 1.0)
-    return Fitted(
+    return FittedWorld(
         gammas=one.gammas[0].tolist(),
         beta=beta.tolist(),
         mu=one.mu[0].tolist(),
@@ -68,8 +68,8 @@ def world_of(draw: Draw) -> Fitted:
     )
 
 
-def code_of(spec: Policy) -> str:
-    """The Python expression that makes a policy: its fields that have no default or another value than it."""
+def policy_expression(spec: Policy) -> str:
+    """Return the Python expression that creates a policy, without fields that have their default values."""
     given = [
         f"{field.name}={getattr(spec, field.name)!r}"
         for field in fields(spec)
@@ -79,125 +79,131 @@ def code_of(spec: Policy) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Replay:
-    """Regret a step of every candidate in every drawn world, in units of the reward. Keys are Python expressions."""
+class ReplayResult:
+    """Regret per step of every candidate in every fitted world, in units of the reward. Keys are Python expressions."""
 
     regret: Mapping[str, Floats]  # (worlds,) each
-    logged: Floats  # (worlds,) of the log's own choices, in the same worlds
-    lookbacks: Mapping[int, str]  # s: the key of LARL with that s
+    log_regret: Floats  # (worlds,) of the log's own choices, in the same worlds
+    lookbacks: Mapping[int, str]  # from s to the key of LARL(s)
     horizon: int
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return brief(self)
+        return short_repr(self)
 
     @property
     def ranked(self) -> list[str]:
-        """Candidates by mean regret, the least first: all but the filter that is told the truth."""
-        return sorted((name for name in self.regret if name != KALMAN), key=lambda name: self.lost(name).value)
+        """Candidates in order of mean regret, without the Kalman filter with true parameters."""
+        return sorted((name for name in self.regret if name != KALMAN), key=lambda name: self.regret_of(name).value)
 
     @property
     def best(self) -> str:
-        """The candidate of least mean regret."""
+        """The candidate with the smallest mean regret."""
         return self.ranked[0]
 
     @property
-    def as_good(self) -> list[str]:
-        """Candidates that the best beats in fewer than 90% of the drawn worlds."""
-        return [name for name in self.ranked[1:] if not self._worse(name, self.best)]
+    def not_clearly_worse(self) -> list[str]:
+        """Candidates that the best beats in fewer than 90% of the fitted worlds."""
+        return [name for name in self.ranked[1:] if not self._is_clearly_worse(name, self.best)]
 
     @property
     def best_s(self) -> int | None:
-        """The s with which LARL has the least mean regret; None where LARL was not replayed."""
-        return min(self.lookbacks, key=lambda s: self.lost(self.lookbacks[s]).value, default=None)
+        """The s with which LARL has the smallest mean regret; None if LARL was not replayed."""
+        return min(self.lookbacks, key=lambda s: self.regret_of(self.lookbacks[s]).value, default=None)
 
     @property
     def good_s(self) -> list[int]:
-        """All s with which LARL is not clearly worse than with the best."""
+        """All s with which LARL is not clearly worse than with `best_s`."""
         if self.best_s is None:
             return []
-        return [s for s, name in self.lookbacks.items() if not self._worse(name, self.lookbacks[self.best_s])]
+        best = self.lookbacks[self.best_s]
+        return [s for s, name in self.lookbacks.items() if not self._is_clearly_worse(name, best)]
 
-    def _worse(self, name: str, other: str) -> bool:
-        return name != other and bool(np.mean(self.regret[other] < self.regret[name]) >= CLEARLY)
+    def _is_clearly_worse(self, name: str, other: str) -> bool:
+        """Whether `other` has less regret than `name` in 90% of the worlds."""
+        return name != other and bool(np.mean(self.regret[other] < self.regret[name]) >= CLEARLY_WORSE_SHARE)
 
-    def saved(self, name: str) -> Interval:
-        """What a candidate would have saved a step beside the log's own choices."""
-        return over_worlds(self.logged - self.regret[name])
+    def saving_of(self, name: str) -> Interval:
+        """Return the regret per step that a candidate saves compared with the log's own choices."""
+        return world_interval(self.log_regret - self.regret[name])
 
-    def lost(self, name: str) -> Interval:
-        """A candidate's regret a step."""
-        return over_worlds(self.regret[name])
+    def regret_of(self, name: str) -> Interval:
+        """Return a candidate's regret per step."""
+        return world_interval(self.regret[name])
 
 
-def over_worlds(sample: Floats) -> Interval:
-    """The mean over worlds, by which candidates are ranked, and the middle 95%."""
+def world_interval(sample: Floats) -> Interval:
+    """Return the mean over worlds, by which candidates are ranked, and the central 95%."""
     low, high = np.quantile(sample, [0.025, 0.975])
     return Interval(float(sample.mean()), float(low), float(high))
 
 
 def candidates(arms: int, order: int) -> list[Policy]:
-    """Policies to replay, none of which depends on offset and unit of rewards; LARL also with s = `order`."""
-    found: list[Policy] = [UCB(standardise=True)]
-    found += [DiscountedUCB(discount, standardise=True) for discount in DISCOUNTS]
-    found += [SlidingWindowUCB(window, standardise=True) for window in WINDOWS]
-    found += [LARL(s, standardise=True) for s in sorted({*LOOKBACKS, order} - {0}) if 2 * s * arms + 1 <= WIDEST]
-    return [*found, AdaptiveLARL(), SharedLARL()] if arms <= MANY_ARMS else found
+    """Return the policies to simulate, all invariant to unit and offset of rewards; LARL also with s = `order`."""
+    policies: list[Policy] = [UCB(standardise=True)]
+    policies += [DiscountedUCB(discount, standardise=True) for discount in DISCOUNTS]
+    policies += [SlidingWindowUCB(window, standardise=True) for window in WINDOWS]
+    lookbacks = sorted({*LOOKBACKS, order} - {0})
+    policies += [LARL(s, standardise=True) for s in lookbacks if 2 * s * arms + 1 <= MAX_CONTEXT]
+    return [*policies, AdaptiveLARL(), SharedLARL()] if arms <= MAX_ARMS else policies
 
 
-class Size(NamedTuple):
-    """How much is replayed."""
+class ReplaySize(NamedTuple):
+    """Number of steps and trials of a replay."""
 
     horizon: int
     trials: int
-    auto_trials: int  # 0 where Auto is left out
+    auto_trials: int  # 0 if Auto is left out
 
 
-def size_of(worlds: int, arms: int, rows: int) -> Size:
-    """Steps and trials of a replay; fewer trials where there are many arms or steps."""
-    horizon = int(min(max(rows, 2), STEPS))
-    trials = int(np.clip(min(TRIALS, BUDGET // horizon) * 2 // arms, LEAST_TRIALS, TRIALS))
-    auto = int(np.clip(2 * AUTO_STEPS // (arms * horizon * worlds), 1, trials))
-    return Size(horizon, trials, auto if arms <= MANY_ARMS else 0)
+def replay_size(worlds: int, arms: int, rows: int) -> ReplaySize:
+    """Return steps and trials of a replay; fewer trials for many arms or steps."""
+    horizon = int(min(max(rows, 2), MAX_HORIZON))
+    trials = int(np.clip(min(MAX_TRIALS, STEP_BUDGET // horizon) * 2 // arms, MIN_TRIALS, MAX_TRIALS))
+    auto_trials = int(np.clip(2 * AUTO_STEP_BUDGET // (arms * horizon * worlds), 1, trials))
+    return ReplaySize(horizon, trials, auto_trials if arms <= MAX_ARMS else 0)
 
 
-def replay(draws: Sequence[Draw], order: int, rows: int, seed: int, threads: int | None, bar: Progress) -> Replay:
-    """Every candidate in the worlds of the first draws, over the log's own number of steps."""
-    worlds = {f"{i}": world_of(draw) for i, draw in enumerate(draws[:WORLDS])}
-    arms = len(draws[0].setting.mu[0])
-    horizon, trials, auto_trials = size_of(len(worlds), arms, rows)
+def replay_policies(
+    draws: Sequence[PosteriorDraw], order: int, rows: int, seed: int, threads: int | None, bar: Progress
+) -> ReplayResult:
+    """Simulate every candidate in the worlds of the first draws, for as many steps as the log has."""
+    worlds = {f"{i}": fitted_world(draw) for i, draw in enumerate(draws[:WORLDS])}
+    arms = len(draws[0].parameters.mu[0])
+    horizon, trials, auto_trials = replay_size(len(worlds), arms, rows)
     notes = [f"Replays are {horizon} steps long" + (", the median of the log's units." if rows == horizon else ".")]
     specs = candidates(arms, order)
-    rounds: list[tuple[dict[str, Policy], int]] = [
-        ({code_of(spec): spec for spec in specs} | {KALMAN: KalmanOracle()}, trials)
+    comparisons: list[tuple[dict[str, Policy], int]] = [
+        ({policy_expression(spec): spec for spec in specs} | {KALMAN: KalmanOracle()}, trials)
     ]
     if auto_trials:
-        rounds.append(({code_of(Auto()): Auto()}, auto_trials))
+        comparisons.append(({policy_expression(Auto()): Auto()}, auto_trials))
         notes.append(
-            f"Each candidate met {trials} trials in each of {len(worlds)} worlds. Auto, the slowest, met "
-            f"{auto_trials}, corrected by what the filter lost on the same trials and on all."
+            f"Each candidate was simulated in {trials} trials in each of {len(worlds)} worlds. Auto, the slowest, was "
+            f"simulated in {auto_trials}; its regret is corrected by the Kalman filter's regret on the same trials."
         )
     else:
         notes.append(
-            f"AdaptiveLARL, SharedLARL and Auto are left out: with more than {MANY_ARMS} arms they take minutes."
+            f"AdaptiveLARL, SharedLARL and Auto are left out: with more than {MAX_ARMS} arms they take minutes."
         )
     regret: dict[str, Floats] = {}
-    reference = np.zeros((0, 0))  # (worlds, trials) of the filter
-    for policies, count in rounds:
+    reference = np.zeros((0, 0))  # (worlds, trials) regret of the Kalman filter
+    for policies, count in comparisons:
         result = compare(policies, worlds, horizon=horizon, trials=count, seed=seed, threads=threads, progress=bar)
         total = result.total().transpose("policy", "world", "trial") / horizon
         reference = total.sel(policy=KALMAN).values if KALMAN in policies else reference
-        # The luck of a trial is the same for all, so the filter tells how lucky the first trials were.
-        luck = reference[:, :count].mean(axis=1) - reference.mean(axis=1)
-        regret |= {name: total.sel(policy=name).values.mean(axis=1) - luck for name in policies}
+        # Control variate: all policies share the random numbers of a trial, so the filter's regret on the first trials,
+        # compared with all trials, shows how easy the first trials are.
+        correction = reference[:, :count].mean(axis=1) - reference.mean(axis=1)
+        regret |= {name: total.sel(policy=name).values.mean(axis=1) - correction for name in policies}
     regret[KALMAN] = regret.pop(KALMAN)  # last, as in every table
-    lookbacks = {spec.s: code_of(spec) for spec in specs if isinstance(spec, LARL)}
-    logged = np.array([draw.logged for draw in draws[:WORLDS]])
-    return Replay(regret, logged, lookbacks, horizon, tuple(notes))
+    lookbacks = {spec.s: policy_expression(spec) for spec in specs if isinstance(spec, LARL)}
+    log_regret = np.array([draw.log_regret for draw in draws[:WORLDS]])
+    return ReplayResult(regret, log_regret, lookbacks, horizon, tuple(notes))
 
 
-def steps_of(draws: int, arms: int, order: int, rows: int) -> int:
-    """How many steps a replay plays, for a progress bar."""
+def total_steps(draws: int, arms: int, order: int, rows: int) -> int:
+    """Return the number of simulated steps of a replay, for a progress bar."""
     worlds = min(draws, WORLDS)
-    horizon, trials, auto_trials = size_of(worlds, arms, rows)
+    horizon, trials, auto_trials = replay_size(worlds, arms, rows)
     return worlds * horizon * ((len(candidates(arms, order)) + 1) * trials + auto_trials)

@@ -1,4 +1,4 @@
-"""A part of a long log, spread evenly over it, on which a fit takes seconds."""
+"""Reduce a long log to a sample on which a fit takes seconds."""
 
 from dataclasses import replace
 
@@ -6,33 +6,33 @@ import numpy as np
 
 from larl.diagnosis.log import Log
 
-PIECE = 250  # rows of one unit in a row, at most
-MOST_ROWS = 2500
-MOST_ARMS = 20  # that are fitted: the most played
-NUMBERS = 100_000  # rows × coordinates of a fit, at most
+SEGMENT_ROWS = 250  # consecutive rows of one unit, at most
+MAX_ROWS = 2500
+MAX_ARMS = 20
+MAX_NUMBERS = 100_000  # rows × coordinates of a fit
 
 
-def most_rows(arms: int) -> int:
-    """How many rows are fitted: fewer where many arms make many coordinates."""
-    return int(min(MOST_ROWS, NUMBERS // (3 * arms + 12)))
+def max_rows(arms: int) -> int:
+    """Return the number of rows to fit. Many arms make many coordinates, so it is smaller."""
+    return int(min(MAX_ROWS, MAX_NUMBERS // (3 * arms + 12)))
 
 
-def pieces(log: Log, rows: int) -> Log:
-    """The log itself if it has no more rows than this; else pieces of it, evenly spread over units and time.
+def subsample(log: Log, rows: int) -> Log:
+    """Return the log if it has at most `rows` rows; else segments of it, evenly spread over units and time.
 
-    A piece that does not begin its unit starts from the long run (gap −1).
+    A segment that is not the first of its unit has gap −1: it has a stationary start.
     """
     if log.rows <= rows:
         return log
-    begins = np.flatnonzero(log.gap <= 0)
-    length = np.diff(np.append(begins, log.rows))
-    starts = np.concatenate([np.arange(b, b + n, PIECE) for b, n in zip(begins, length, strict=True)])
+    unit_starts = np.flatnonzero(log.gap <= 0)
+    length = np.diff(np.append(unit_starts, log.rows))
+    starts = np.concatenate([np.arange(b, b + n, SEGMENT_ROWS) for b, n in zip(unit_starts, length, strict=True)])
     ends = np.append(starts[1:], log.rows)
-    wanted = max(1, int(rows * starts.size / log.rows))
-    chosen = np.unique(np.linspace(0, starts.size - 1, wanted).astype(int))
+    segments = max(1, int(rows * starts.size / log.rows))
+    chosen = np.unique(np.linspace(0, starts.size - 1, segments).astype(int))
     kept = np.concatenate([np.arange(starts[i], ends[i]) for i in chosen])[:rows]
     gap = log.gap.copy()
-    gap[np.setdiff1d(starts, begins)] = -1
+    gap[np.setdiff1d(starts, unit_starts)] = -1
     names, unit = np.unique(log.unit[kept], return_inverse=True)
     return replace(
         log,
@@ -44,19 +44,19 @@ def pieces(log: Log, rows: int) -> Log:
         units=max(names.size, min(log.units, 2)),
         time=None,
         clock=None,
-        observed=None,
+        raw_reward=None,
     )
 
 
-def most_played(log: Log) -> Log:
-    """The log without the rewards of all but the most played arms."""
-    if log.arms <= MOST_ARMS:
+def keep_most_played(log: Log) -> Log:
+    """Return the log with the rewards of its MAX_ARMS most played arms."""
+    if log.arms <= MAX_ARMS:
         return log
-    chosen = np.sort(np.argsort(-log.plays, kind="stable")[:MOST_ARMS])
+    chosen = np.sort(np.argsort(-log.plays, kind="stable")[:MAX_ARMS])
     kept = np.isin(log.arm, chosen)
     first = np.diff(log.unit[kept], prepend=-1) != 0
-    passed = np.cumsum(log.gap)  # a unit's first row adds nothing
-    gap = np.where(first, 0, np.diff(passed[kept], prepend=0))
+    elapsed = np.cumsum(log.gap)  # the gap of a unit's first row is 0
+    gap = np.where(first, 0, np.diff(elapsed[kept], prepend=0))
     names, unit = np.unique(log.unit[kept], return_inverse=True)
     return replace(
         log,
@@ -69,5 +69,5 @@ def most_played(log: Log) -> Log:
         labels=tuple(log.labels[i] for i in chosen),
         time=None,
         clock=None,
-        observed=None,
+        raw_reward=None,
     )

@@ -1,4 +1,4 @@
-"""The table of a log: read from a file, its columns found, its cells checked. Refusals name row and column."""
+"""Read the table of a log from a file, find its columns and validate its cells. Error messages name row and column."""
 
 import gzip
 import io
@@ -14,34 +14,34 @@ from larl._core.validation import LARGEST, InvalidValue
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.times import Times, read_times
 
-NAMES = {
+COMMON_NAMES = {
     "time": ("t", "time", "step", "timestamp"),
     "action": ("a", "action", "arm"),
     "reward": ("r", "reward"),
     "unit": ("u", "unit", "user", "id"),
 }
-CALENDAR = ("at", "timestamp", "datetime", "date", "time")  # where dates may be if the time column numbers steps
-MOST_ARMS = 100
-MOST_CATEGORIES = 50  # of a context column
+DATE_COLUMNS = ("at", "timestamp", "datetime", "date", "time")  # may hold dates if the time column numbers steps
+MAX_ARMS = 100
+MAX_CATEGORIES = 50  # of a context column
 GZIP = b"\x1f\x8b"
-TRUTH = {"true": 1.0, "false": 0.0}
+BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """The table of a CSV file (all cells as text), of a gzipped one, or of a Parquet file."""
+    """Return the table of a CSV file (also gzipped; all cells as text) or of a Parquet file."""
     path = Path(path)
     if not path.is_file():
-        raise InvalidValue("diagnose", "log", str(path), "the path of a CSV or Parquet file; there is no such file")
+        raise InvalidValue("diagnose", "log", str(path), "the path of a CSV or Parquet file; this file does not exist")
     with path.open("rb") as file:
-        beginning = file.read(4)
-    if beginning == b"PAR1" or path.suffix.lower() in (".parquet", ".pq"):
+        signature = file.read(4)
+    if signature == b"PAR1" or path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
-    content = _unpacked(path) if beginning[:2] == GZIP else path.read_bytes()
+    content = _decompress(path) if signature[:2] == GZIP else path.read_bytes()
     if not content.strip():
         raise InvalidValue("diagnose", "log", str(path), "a CSV file with a header and rows; this file is empty")
-    accepted = "a CSV or Parquet file; this one cannot be read as either"
+    accepted = "a CSV or Parquet file; this file is neither"
     if b"\0" in content[:4096]:
-        raise InvalidValue("diagnose", "log", str(path), f"{accepted} (it holds zero bytes)")
+        raise InvalidValue("diagnose", "log", str(path), f"{accepted} (it contains zero bytes)")
     try:
         header = content.split(b"\n", 1)[0].decode("utf-8-sig")
         separator = max(",;\t", key=header.count)
@@ -51,147 +51,149 @@ def read_table(path: str | Path) -> pd.DataFrame:
     return frame.rename(columns=lambda name: str(name).strip())
 
 
-def _unpacked(path: Path) -> bytes:
+def _decompress(path: Path) -> bytes:
+    """Return the decompressed content of a gzip file."""
     try:
         return gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        accepted = f"a whole gzip file; this one cannot be unpacked ({error})"
+        accepted = f"a complete gzip file; this file cannot be decompressed ({error})"
         raise InvalidValue("diagnose", "log", str(path), accepted) from error
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    """Return the table of a Parquet file."""
     try:
         return pd.read_parquet(path)
     except ImportError as error:
         accepted = "a CSV file; Parquet needs pyarrow, which is not installed: pip install 'larl[parquet]'"
         raise InvalidValue("diagnose", "log", str(path), accepted) from error
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        accepted = f"a whole Parquet file; this one cannot be read ({error})"
+    except Exception as error:  # the exception of a damaged file depends on the reader
+        accepted = f"a complete Parquet file; this file cannot be read ({error})"
         raise InvalidValue("diagnose", "log", str(path), accepted) from error
 
 
 class Table:
-    """A table whose cells are refused by row and column. `lines`: rows are lines of a file below a header."""
+    """A table with validated cells. `lines`: rows are lines of a file below a header, and error messages name them."""
 
     def __init__(self, frame: pd.DataFrame, lines: bool) -> None:
         self.frame, self.lines = frame, lines
         self.names = [str(name) for name in frame.columns]
         self.notes: list[str] = []
 
-    def column(self, part: str, asked: str | None) -> str:
-        """The name of a column: the one asked for, else the first that has a common name."""
-        if asked is not None:
-            return self.asked(part, asked)
-        for common in NAMES[part]:
-            name = self.named(common)
-            if name is not None:
-                return self._played_for(name) if common == "arm" else name
-        accepted = f"a column named {' or '.join(NAMES[part])}, or --{part} NAME (there are: {self.there})"
-        raise InvalidValue("diagnose", f"column of the {part}", None, accepted)
+    def column(self, role: str, name: str | None) -> str:
+        """Return the column of a role: the given one, else the first with a common name."""
+        if name is not None:
+            return self.require_column(role, name)
+        for common in COMMON_NAMES[role]:
+            column = self.find_column(common)
+            if column is not None:
+                return self._prefer_played(column) if common == "arm" else column
+        accepted = f"a column named {' or '.join(COMMON_NAMES[role])}, or --{role} NAME (there are: {self.all_names})"
+        raise InvalidValue("diagnose", f"column of the {role}", None, accepted)
 
-    def unit_column(self, asked: str | Literal[False] | None) -> str | None:
-        """The unit's column: as asked, none if False, else one with a common name, but not an `id` of rows."""
-        if asked is False:
+    def unit_column(self, name: str | Literal[False] | None) -> str | None:
+        """Return the unit's column: the given one, None if False, else one with a common name that is not a row id."""
+        if name is False:
             return None
-        if asked is not None:
-            return self.asked("unit", asked)
-        for common in NAMES["unit"]:
-            name = self.named(common)
-            if name is None:
+        if name is not None:
+            return self.require_column("unit", name)
+        for common in COMMON_NAMES["unit"]:
+            column = self.find_column(common)
+            if column is None:
                 continue
-            if common == "id" and len(self.frame) > 1 and self.cells(name).is_unique:
-                self.notes.append(f"Column {name!r} is different in every row, so it is not taken for the unit.")
+            if common == "id" and len(self.frame) > 1 and self.cells(column).is_unique:
+                self.notes.append(f"Column {column!r} has a different value in every row; it is not used as the unit.")
                 continue
-            return name
+            return column
         return None
 
-    def asked(self, part: str, name: str) -> str:
-        """A column that was named; refuse a name that is not there or there twice."""
+    def require_column(self, role: str, name: str) -> str:
+        """Return the name of a column; raise InvalidValue unless exactly one column has it."""
         if self.names.count(name) != 1:
-            raise InvalidValue("diagnose", part, name, f"one of the log's columns: {self.there}")
+            raise InvalidValue("diagnose", role, name, f"one of the log's columns: {self.all_names}")
         return name
 
     @property
-    def there(self) -> str:
-        """The names of all columns."""
+    def all_names(self) -> str:
+        """The names of all columns, for error messages."""
         return ", ".join(self.names) or "none"
 
-    def named(self, common: str) -> str | None:
-        """The column of this name in upper or lower case, if there is exactly one."""
+    def find_column(self, common: str) -> str | None:
+        """Return the column with this name in upper or lower case; None unless exactly one has it."""
         lower = [name.lower() for name in self.names]
         return self.names[lower.index(common)] if lower.count(common) == 1 else None
 
-    def _played_for(self, arm: str) -> str:
-        """Column `played` in place of `arm` where both hold arms: the reward belongs to the arm that was played."""
-        played = self.named("played")
+    def _prefer_played(self, arm: str) -> str:
+        """Return column `played` if it contains arms, else `arm`: rewards belong to the arm that was played."""
+        played = self.find_column("played")
         if played is None:
             return arm
-        decided, done = (set(self.cells(name).dropna().astype(str)) for name in (arm, played))
-        if not decided & done:
+        decided_arms, played_arms = (set(self.cells(name).dropna().astype(str)) for name in (arm, played))
+        if not decided_arms & played_arms:
             return arm
         self.notes.append(
-            f"Actions are read from column {played!r}, not from {arm!r}: rewards belong to what was played."
+            f"Actions are read from column {played!r}, not from {arm!r}: rewards belong to the arm that was played."
         )
         return played
 
-    def refuse(self, row: int, column: str, value: object, accepted: str) -> None:
-        """Refuse the cell of a row (from 0)."""
+    def reject(self, row: int, column: str, value: object, accepted: str) -> None:
+        """Raise InvalidValue for the cell of a row (from 0)."""
         where = f"row {row + 1} (line {row + 2})" if self.lines else f"row {row + 1}"
         plain = value.item() if isinstance(value, np.generic) else value
         plain = str(plain) if isinstance(plain, pd.Timestamp) else plain
         raise InvalidValue("diagnose", f"{where}, column {column!r}", plain, accepted)
 
     def cells(self, column: str) -> pd.Series:
-        """A column by its name, in the order of the table."""
+        """Return the cells of a column."""
         return self.frame.iloc[:, self.names.index(column)].reset_index(drop=True)
 
     def rewards(self, column: str) -> Floats:
-        """Rewards, nan where there is none; true and false are 1 and 0."""
+        """Return the rewards; nan if missing. True and false are 1 and 0."""
         cells = self.cells(column)
-        result = numbers_of(cells)
+        result = to_numbers(cells)
         bad = np.isnan(result) & cells.notna().to_numpy() | (np.abs(result) > LARGEST)
         if bad.any():
             row = int(bad.argmax())
-            self.refuse(row, column, cells[row], "a finite number, true or false, or nothing where there was no reward")
+            self.reject(row, column, cells[row], "a finite number, true, false, or an empty cell for a missing reward")
         if not np.isfinite(result).any():
-            accepted = "a column with rewards; here every one is missing"
+            accepted = "a column with rewards; all are missing"
             raise InvalidValue("diagnose", f"column {column!r}", "no reward", accepted)
         return result
 
     def actions(self, column: str, reward: str) -> tuple[Ints, tuple[str, ...]]:
-        """Arms as numbers and their labels, in the order of numbers or of the alphabet."""
+        """Return the arms as numbers, and their labels in numerical or alphabetical order."""
         cells = self.cells(column)
-        there = cells.notna().to_numpy()
-        rewarded = self.cells(reward).notna().to_numpy()
-        if (~there & rewarded).any():
-            row = int((~there & rewarded).argmax())
-            self.refuse(row, column, None, "the action that was taken, as there is a reward")
-        values = numbers_of(cells)
-        if np.isfinite(values[there]).all():
-            bad = there & (values != np.rint(values))
+        has_action = cells.notna().to_numpy()
+        has_reward = self.cells(reward).notna().to_numpy()
+        if (~has_action & has_reward).any():
+            row = int((~has_action & has_reward).argmax())
+            self.reject(row, column, None, "the action that was taken, because the row has a reward")
+        values = to_numbers(cells)
+        if np.isfinite(values[has_action]).all():
+            bad = has_action & (values != np.rint(values))
             if bad.any():
                 row = int(bad.argmax())
-                self.refuse(row, column, cells[row], "a whole number or a name of the action")
-            known = np.where(there, values, values[there][0] if there.any() else 0.0)
-            found, number = np.unique(known, return_inverse=True)
-            labels = tuple(f"{value:.0f}" for value in found)
+                self.reject(row, column, cells[row], "an integer or a name of the action")
+            filled = np.where(has_action, values, values[has_action][0] if has_action.any() else 0.0)
+            actions, number = np.unique(filled, return_inverse=True)
+            labels = tuple(f"{value:.0f}" for value in actions)
         else:
-            text = np.array([str(value).strip() if here else "" for value, here in zip(cells, there, strict=True)])
-            found, number = np.unique(np.where(there, text, text[there][0]), return_inverse=True)
-            labels = tuple(str(name) for name in found)
-        if len(labels) > MOST_ARMS:
-            accepted = f"at most {MOST_ARMS} different actions; name the column of the action with --action"
+            text = np.array([str(cell).strip() if given else "" for cell, given in zip(cells, has_action, strict=True)])
+            actions, number = np.unique(np.where(has_action, text, text[has_action][0]), return_inverse=True)
+            labels = tuple(str(name) for name in actions)
+        if len(labels) > MAX_ARMS:
+            accepted = f"at most {MAX_ARMS} different actions; set the column of the action with --action"
             raise InvalidValue("diagnose", f"column {column!r}", f"{len(labels):,} different actions", accepted)
         return number.astype(np.int64), labels
 
     def times(self, column: str, day_first: bool | None) -> Times:
-        """Times of the rows."""
-        return read_times(self.cells(column), lambda row, value, why: self.refuse(row, column, value, why), day_first)
+        """Return the times of the rows."""
+        return read_times(self.cells(column), lambda row, value, why: self.reject(row, column, value, why), day_first)
 
     def calendar(self, time: str, day_first: bool | None) -> Floats | None:
-        """Local times from a further column of dates, if there is one, for a log whose time column numbers steps."""
-        for common in CALENDAR:
-            name = self.named(common)
+        """Return local times from a column of dates other than the time column; None if there is none."""
+        for common in DATE_COLUMNS:
+            name = self.find_column(common)
             if name is None or name == time:
                 continue
             try:
@@ -204,23 +206,23 @@ class Table:
         return None
 
     def units(self, column: str | None) -> Ints:
-        """Units as numbers; one where there is no such column."""
+        """Return the units as numbers; all 0 without a column."""
         if column is None:
             return np.zeros(len(self.frame), dtype=np.int64)
         cells = self.cells(column)
         if cells.isna().any():
-            self.refuse(int(cells.isna().to_numpy().argmax()), column, None, "the unit that the row belongs to")
+            self.reject(int(cells.isna().to_numpy().argmax()), column, None, "the unit of the row")
         return pd.factorize(cells.astype(str))[0].astype(np.int64)
 
     def context(self, column: str) -> Floats:
-        """A context column as (rows, columns): numbers as they are, names as an indicator for all but the first."""
-        cells = self.cells(self.asked("context", column))
+        """Return a context as (rows, columns): a number as one column, a category as indicators."""
+        cells = self.cells(self.require_column("context", column))
         if cells.isna().any():
-            self.refuse(int(cells.isna().to_numpy().argmax()), column, None, "a value: a context is known at every row")
-        values = numbers_of(cells)
+            self.reject(int(cells.isna().to_numpy().argmax()), column, None, "a value: a context must not be missing")
+        values = to_numbers(cells)
         if np.isfinite(values).all():
             if np.abs(values).max() > LARGEST:
-                self.refuse(
+                self.reject(
                     int(np.abs(values).argmax()), column, cells[int(np.abs(values).argmax())], "a finite number"
                 )
             return values[:, None]
@@ -228,23 +230,23 @@ class Table:
 
 
 def indicators(labels: Sequence[str] | np.ndarray, column: str) -> Floats:
-    """One column for each category but the first."""
-    found, number = np.unique(labels, return_inverse=True)
-    if found.size > MOST_CATEGORIES:
-        accepted = f"a column of numbers, or of at most {MOST_CATEGORIES} categories"
-        raise InvalidValue("diagnose", "context", column, f"{accepted} (it has {found.size:,})")
-    result: Floats = (number[:, None] == np.arange(1, found.size)).astype(float)
+    """Return one 0/1 column for each category but the first."""
+    categories, number = np.unique(labels, return_inverse=True)
+    if categories.size > MAX_CATEGORIES:
+        accepted = f"a column of numbers, or of at most {MAX_CATEGORIES} categories"
+        raise InvalidValue("diagnose", "context", column, f"{accepted} (it has {categories.size:,})")
+    result: Floats = (number[:, None] == np.arange(1, categories.size)).astype(float)
     return result
 
 
-def numbers_of(cells: pd.Series) -> Floats:
-    """Cells as numbers, true and false as 1 and 0; nan where a cell is neither."""
+def to_numbers(cells: pd.Series) -> Floats:
+    """Return the cells as numbers; true and false are 1 and 0, other text is nan."""
     if pd.api.types.is_bool_dtype(cells.dtype):
         return cells.to_numpy(dtype=float, na_value=np.nan)
     result = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    unread = np.isnan(result) & cells.notna().to_numpy()
-    if unread.any():
-        text = cells[unread].astype(str).str.strip().str.lower()
+    is_text = np.isnan(result) & cells.notna().to_numpy()
+    if is_text.any():
+        text = cells[is_text].astype(str).str.strip().str.lower()
         result = result.copy()
-        result[unread] = text.map(TRUTH).to_numpy(dtype=float)
+        result[is_text] = text.map(BOOLEANS).to_numpy(dtype=float)
     return result

@@ -17,7 +17,7 @@ from larl.policies._lags import dimension, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
 from larl.policies._linalg.simd4 import Floats
 from larl.policies._registry import bind
-from larl.statespace.kalman import steady_state, steady_step
+from larl.statespace.steady_state import steady_state, steady_state_step
 from larl.worlds.latent_ar import LatentAR
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def update_predictions(state: TheoryState, measurement: float) -> None:
     """Advance the filter by one step."""
     for lag in range(state.lags.indices.size - 1, 0, -1):
         assign(state.predictions[lag], state.predictions[lag - 1])
-    steady_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
+    steady_state_step(state.predictions[0], state.next, state.closed, state.push, state.drift, measurement)
     assign(state.predictions[0], state.next)
     state.time[0] += 1
 
@@ -134,8 +134,8 @@ def init(
         squared_bias=np.zeros(arms),
         predictions=predictions,
         next=np.zeros(world.k),
-        closed=steady.closed,
-        push=steady.push,
+        closed=steady.closed_loop,
+        push=steady.predictor_gain,
         drift=steady.drift,
         bias_row=bias_row(world, s),
         beta=np.array(world.beta),

@@ -12,42 +12,41 @@ from larl.policies._contract import Policy
 from larl.policies._oracle import Floats, known_world
 from larl.policies._registry import bind, register
 from larl.statespace.kalman import (
-    Belief,
-    advance,
-    belief,
+    FilterState,
     best_arm,
+    current_offset,
     dot,
-    expected,
-    observe,
-    place,
-    steady_state,
-    steady_step,
+    expected_reward,
+    initial_filter_state,
+    update_filter,
+    update_filter_missing,
 )
+from larl.statespace.steady_state import steady_state, steady_state_step
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
 
 class ExactState(NamedTuple):
-    belief: Belief
+    belief: FilterState
 
 
 def exact_act(state: ExactState, bits: Bits) -> int:
     belief = state.belief
-    return best_arm(belief.mu, belief.beta, belief.mean, place(belief))
+    return best_arm(belief.mu, belief.beta, belief.mean, current_offset(belief))
 
 
 def exact_update(state: ExactState, arm: int, reward: float) -> None:
-    observe(state.belief, arm, reward)
+    update_filter(state.belief, arm, reward)
 
 
 def exact_update_missing(state: ExactState, arm: int) -> None:
-    advance(state.belief)
+    update_filter_missing(state.belief)
 
 
 def exact_predict(state: ExactState, arm: int) -> tuple[float, float]:
     belief = state.belief
-    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), 0.0
+    return expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm), 0.0
 
 
 class SteadyFilterState(NamedTuple):
@@ -67,18 +66,20 @@ def steady_act(state: SteadyFilterState, bits: Bits) -> int:
 
 
 def steady_update(state: SteadyFilterState, arm: int, reward: float) -> None:
-    steady_step(state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.scale[arm])
+    steady_state_step(
+        state.z, state.next, state.closed, state.push, state.drift, (reward - state.mu[arm]) / state.scale[arm]
+    )
     assign(state.z, state.next)
 
 
 def steady_update_missing(state: SteadyFilterState, arm: int) -> None:
     """Advance the filter with the predicted value in place of the measurement."""
-    steady_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
+    steady_state_step(state.z, state.next, state.closed, state.push, state.drift, dot(state.c, state.z))
     assign(state.z, state.next)
 
 
 def steady_predict(state: SteadyFilterState, arm: int) -> tuple[float, float]:
-    return expected(state.mu, state.beta, state.z, 0, arm), 0.0
+    return expected_reward(state.mu, state.beta, state.z, 0, arm), 0.0
 
 
 bind(
@@ -120,13 +121,13 @@ class KalmanOracle(Policy):
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         world = known_world("KalmanOracle", world, arms)
         if self.filter == "exact":
-            return ExactState(belief(world))
+            return ExactState(initial_filter_state(world))
         steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)
         return SteadyFilterState(
             z=z,
             next=z.copy(),
-            closed=steady.closed,
-            push=steady.push,
+            closed=steady.closed_loop,
+            push=steady.predictor_gain,
             drift=steady.drift,
             mu=world.system.mu,
             beta=world.loadings,

@@ -13,7 +13,16 @@ from larl.policies._contract import Policy
 from larl.policies._oracle import known_world
 from larl.policies._probabilities import Floats, Mask, argmax_line_probabilities, argmax_probabilities
 from larl.policies._registry import register
-from larl.statespace.kalman import Belief, advance, belief, best_arm, condition, expected, observe, place
+from larl.statespace.kalman import (
+    FilterState,
+    best_arm,
+    condition,
+    current_offset,
+    expected_reward,
+    initial_filter_state,
+    update_filter,
+    update_filter_missing,
+)
 from larl.worlds.latent_ar import LatentAR
 
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PredictiveState(NamedTuple):
-    belief: Belief
+    belief: FilterState
     future: Floats  # (k, k) rows; observing them with noise variance 1 equals observing all rewards after t ≥ k − 1
     signal: float  # information on z_t in one reward of every arm
 
@@ -29,7 +38,7 @@ class PredictiveState(NamedTuple):
 @inner
 def sampling_variance(state: PredictiveState) -> float:
     """Return the part of the variance of z_t that all future rewards would remove."""
-    belief, at = state.belief, place(state.belief)
+    belief, at = state.belief, current_offset(state.belief)
     mean, cov = belief.mean, belief.cov
     for i in range(belief.mean.size):
         mean, cov = condition(mean, cov, state.future[i], 1.0, 0.0)
@@ -43,22 +52,22 @@ def sampling_variance(state: PredictiveState) -> float:
 def act(state: PredictiveState, bits: Bits) -> int:
     belief = state.belief
     z = np.empty(1)
-    z[0] = belief.mean[place(belief)] + math.sqrt(sampling_variance(state)) * normal(bits)
+    z[0] = belief.mean[current_offset(belief)] + math.sqrt(sampling_variance(state)) * normal(bits)
     return best_arm(belief.mu, belief.beta, z, 0)
 
 
 def update(state: PredictiveState, arm: int, reward: float) -> None:
-    observe(state.belief, arm, reward)
+    update_filter(state.belief, arm, reward)
 
 
 def update_missing(state: PredictiveState, arm: int) -> None:
-    advance(state.belief)
+    update_filter_missing(state.belief)
 
 
 def predict(state: PredictiveState, arm: int) -> tuple[float, float]:
     belief = state.belief
     sd = abs(belief.beta[arm, 0]) * math.sqrt(sampling_variance(state))
-    return expected(belief.mu, belief.beta, belief.mean, place(belief), arm), sd
+    return expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm), sd
 
 
 def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -> None:
@@ -66,11 +75,11 @@ def action_probabilities(state: PredictiveState, available: Mask, out: Floats) -
     variance, score = sampling_variance(state), np.empty(out.size)
     if variance > 0.0:
         argmax_line_probabilities(
-            belief.mu, belief.beta[:, 0], belief.mean[place(belief)], math.sqrt(variance), available, out
+            belief.mu, belief.beta[:, 0], belief.mean[current_offset(belief)], math.sqrt(variance), available, out
         )
     else:
         for arm in range(out.size):
-            score[arm] = expected(belief.mu, belief.beta, belief.mean, place(belief), arm)
+            score[arm] = expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm)
         argmax_probabilities(score, available, out)
 
 
@@ -125,4 +134,4 @@ class PredictiveSampling(Policy):
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
         seen = world.sd > 0.0
         signal = float(np.sum(np.square(np.array(world.beta)[seen] / world.sd[seen])))
-        return PredictiveState(belief(world), future_information(world, signal), signal)
+        return PredictiveState(initial_filter_state(world), future_information(world, signal), signal)

@@ -15,7 +15,7 @@ from larl.simulation.engine import Trace
 from larl.simulation.memory import machine_memory, not_enough, safe_init
 from larl.simulation.moments import LEVELS, fold, moments_init, quantiles, variance
 from larl.simulation.tasks import Arrays, Block, Source, cut, default_threads, on_threads, quick_size, times
-from larl.worlds.base import World, a_world
+from larl.worlds.base import World, validate_world
 
 if TYPE_CHECKING:
     from larl.simulation.result import Result
@@ -130,7 +130,7 @@ def _check_policies(given: object) -> None:
 
 def _named_worlds(given: Any) -> dict[str, World]:
     if isinstance(given, Mapping) and given:
-        _check_names("world", given, a_world)
+        _check_names("world", given, validate_world)
         return dict(given)
     several = "or a mapping from names to worlds, such as {'k = 1': larl.worlds.paper(1)}"
     return {"world": instance(World, f"a world, such as larl.worlds.paper(1), {several}")("compare", "world", given)}

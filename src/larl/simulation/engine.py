@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from larl._core.compile import INNER, copy_fields, entry_point, generic, implement
 from larl._core.random import POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
 from larl.policies._contract import act, has_nan, set_context, set_true_means, update
-from larl.worlds.kernels import advance, begin, react
+from larl.worlds.kernels import advance, apply_action, begin
 from larl.worlds.variants import ContextState
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace
         trace.arm[i] = arm
         trace.reward[i] = latent.means[arm] + latent.sd[arm] * reward_noise
         update(state, arm, trace.reward[i])
-        react(latent, arm)
+        apply_action(latent, arm)
 
 
 @entry_point

@@ -1,10 +1,9 @@
-"""Kalman filters for the world: predict and condition, the exact filter from its start, and the steady state.
+"""The Kalman filter: predict, condition, and the exact filter of a world from its start distribution.
 
-Everything is about predictions: `mean` and `cov` are those of the latent state given the rewards *before* it.
+`mean` and `cov` are the moments of the latent state given the rewards of *earlier* steps (one-step predictions).
 """
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,58 +14,80 @@ from larl._core.validation import InvalidValue, array, instance, integer, number
 from larl.worlds.base import LinearGaussianWorld
 from larl.worlds.latent_ar import LatentAR
 
-linear = instance(LinearGaussianWorld, "a larl.LatentAR or a larl.LatentVAR")
+validate_linear_world = instance(LinearGaussianWorld, "a larl.LatentAR or a larl.LatentVAR")
 
 Floats = NDArray[np.float64]
 
 
 @kernel
 def predict(mean: Floats, cov: Floats, gamma: Floats, drift: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """One step of time: Γ mean + drift and Γ cov Γᵀ + W. (A companion matrix is mostly zeros: they are passed over.)"""
+    """Return the moments one step later.
+
+    z⃗_{t+1} = Γ z⃗_t + drift + N(0, W):  m ← Γm + drift,  P ← ΓPΓᵀ + W.
+    """
     k = mean.size
-    forward, moved, spread = drift.copy(), np.zeros((k, k)), noise.copy()
+    next_mean, gamma_cov, next_cov = drift.copy(), np.zeros((k, k)), noise.copy()
+    for i in range(k):
+        for j in range(k):
+            if gamma[i, j] != 0.0:  # most entries of a companion matrix are 0
+                next_mean[i] += gamma[i, j] * mean[j]
+                for column in range(k):
+                    gamma_cov[i, column] += gamma[i, j] * cov[j, column]
     for i in range(k):
         for j in range(k):
             if gamma[i, j] != 0.0:
-                forward[i] += gamma[i, j] * mean[j]
-                for other in range(k):
-                    moved[i, other] += gamma[i, j] * cov[j, other]
-    for i in range(k):
-        for j in range(k):
-            if gamma[i, j] != 0.0:
-                for other in range(k):
-                    spread[other, i] += moved[other, j] * gamma[i, j]
-    return forward, spread
+                for row in range(k):
+                    next_cov[row, i] += gamma_cov[row, j] * gamma[i, j]
+    return next_mean, next_cov
 
 
 @kernel
 def condition(mean: Floats, cov: Floats, c: Floats, variance: float, value: float) -> tuple[Floats, Floats]:
-    """Given value = cᵀz + N(0, variance): mean + K(value − cᵀmean) and cov − K cᵀcov, K = cov c/(cᵀcov c + variance).
+    """Return the moments given a scalar observation y = cᵀz⃗ + N(0, V), with y = `value` and V = `variance`.
 
-    An observation that says nothing (c = 0) changes nothing, even without noise.
+    S = cᵀPc + V,  K = Pc/S:  m ← m + K(y − cᵀm),  P ← P − K(Pc)ᵀ.
+    If S = 0 the observation has no information, and the moments stay the same.
+
+    `measurement_update` is the same step for callers that have Pc, S and y − cᵀm already. It divides before it
+    multiplies, (Pc/S)·x in place of (Pc·x)/S, so the last bits differ. Both orders are kept: results are reproducible
+    bit for bit between versions. `policies/auto/particle_kalman.py` has a third one, which updates many particles at
+    once in a structure of arrays; one call per particle would be much slower.
     """
     k = mean.size
-    product, scale, innovation = np.zeros(k), variance, value
+    cov_c, innovation_variance, innovation = np.zeros(k), variance, value
     for i in range(k):
         for j in range(k):
-            product[i] += cov[i, j] * c[j]
+            cov_c[i] += cov[i, j] * c[j]
         innovation -= c[i] * mean[i]
     for i in range(k):
-        scale += c[i] * product[i]
-    if scale <= 0.0:
+        innovation_variance += c[i] * cov_c[i]
+    if innovation_variance <= 0.0:
         return mean.copy(), cov.copy()
-    updated, narrowed = np.empty(k), np.empty((k, k))
+    new_mean, new_cov = np.empty(k), np.empty((k, k))
     for i in range(k):
-        updated[i] = mean[i] + product[i] * innovation / scale
+        new_mean[i] = mean[i] + cov_c[i] * innovation / innovation_variance
         for j in range(k):
-            narrowed[i, j] = cov[i, j] - product[i] * product[j] / scale
-    return updated, narrowed
+            new_cov[i, j] = cov[i, j] - cov_c[i] * cov_c[j] / innovation_variance
+    return new_mean, new_cov
 
 
-class Belief(NamedTuple):
-    """What an exact filter knows before step t. Until t = k the state is (z_{k−1} … z_0), later (z_t … z_{t−k+1}).
+@inline
+def measurement_update(mean: Floats, cov: Floats, cov_c: Floats, innovation_variance: float, innovation: float) -> None:
+    """Condition `mean` and `cov` in place on a scalar observation, given Pc, S = cᵀPc + V and y − cᵀm.
 
-    The m components of each z are neighbours.
+    K = Pc/S:  m ← m + K(y − cᵀm),  P ← P − K(Pc)ᵀ. See `condition` for the difference between the two.
+    """
+    for i in range(mean.size):
+        gain = cov_c[i] / innovation_variance
+        mean[i] += gain * innovation
+        for j in range(mean.size):
+            cov[i, j] -= gain * cov_c[j]
+
+
+class FilterState(NamedTuple):
+    """The exact filter before step t. The state vector is (z_{k−1} … z_0) until t = k, later (z_t … z_{t−k+1}).
+
+    The m components of each z are adjacent.
     """
 
     mean: Floats
@@ -80,210 +101,125 @@ class Belief(NamedTuple):
     variance: Floats  # (arms,) of the reward noise
 
 
-def belief(world: LinearGaussianWorld) -> Belief:
-    """The exact filter before the first step: the world's start."""
+def initial_filter_state(world: LinearGaussianWorld) -> FilterState:
+    """Return the exact filter before the first step: the moments of the world's start."""
     (mean, cov), system = world.start_moments, world.system
     latest_first = np.ravel(np.reshape(np.arange(mean.size), (world.k, world.m))[::-1])
-    return Belief(
-        mean[latest_first],
-        cov[np.ix_(latest_first, latest_first)],
-        np.zeros(1, dtype=np.int64),
-        system.gamma,
-        system.drift,
-        system.noise,
-        world.loadings,
-        system.mu,
-        system.sd**2,
+    return FilterState(
+        mean=mean[latest_first],
+        cov=cov[np.ix_(latest_first, latest_first)],
+        time=np.zeros(1, dtype=np.int64),
+        gamma=system.gamma,
+        drift=system.drift,
+        noise=system.noise,
+        beta=world.loadings,
+        mu=system.mu,
+        variance=system.sd**2,
     )
 
 
 @kernel
-def place(belief: Belief) -> int:
-    """Where in the state z_t begins."""
-    m = belief.beta.shape[1]
-    return max(belief.mean.size - m - m * belief.time[0], 0)
+def current_offset(state: FilterState) -> int:
+    """Return the index of the state vector at which z_t begins."""
+    m = state.beta.shape[1]
+    return max(state.mean.size - m - m * state.time[0], 0)
 
 
 @inline
-def expected(mu: Floats, beta: Floats, state: Floats, at: int, arm: int) -> float:
-    """μ_a + β_aᵀz, where z begins at `at` of the state."""
+def expected_reward(mu: Floats, beta: Floats, z: Floats, offset: int, arm: int) -> float:
+    """Return μ_a + β_aᵀz_t, where z_t begins at index `offset` of `z`."""
     mean = mu[arm]
     for i in range(beta.shape[1]):
-        mean += beta[arm, i] * state[at + i]
+        mean += beta[arm, i] * z[offset + i]
     return mean
 
 
 @inline
-def dot(c: Floats, state: Floats) -> float:
-    """cᵀz⃗."""
+def dot(c: Floats, z: Floats) -> float:
+    """Return cᵀz⃗."""
     total = 0.0
     for i in range(c.size):
-        total += c[i] * state[i]
+        total += c[i] * z[i]
     return total
 
 
 @inline
-def best_arm(mu: Floats, beta: Floats, state: Floats, at: int) -> int:
-    """The lowest arm with the largest μ_a + β_aᵀz, where z begins at `at` of the state."""
+def best_arm(mu: Floats, beta: Floats, z: Floats, offset: int) -> int:
+    """Return the lowest arm with the largest μ_a + β_aᵀz_t, where z_t begins at index `offset` of `z`."""
     best, choice = -math.inf, 0
     for arm in range(mu.size):
-        mean = expected(mu, beta, state, at, arm)
+        mean = expected_reward(mu, beta, z, offset, arm)
         if mean > best:
             best, choice = mean, arm
     return choice
 
 
 @kernel
-def observe(belief: Belief, arm: int, reward: float) -> None:
-    """Condition on this step's reward and move on to the next step."""
-    c, at, m = np.zeros(belief.mean.size), place(belief), belief.beta.shape[1]
+def update_filter(state: FilterState, arm: int, reward: float) -> None:
+    """Condition on this step's reward and predict the next step."""
+    c, offset, m = np.zeros(state.mean.size), current_offset(state), state.beta.shape[1]
     for i in range(m):
-        c[at + i] = belief.beta[arm, i]
-    mean, cov = condition(belief.mean, belief.cov, c, belief.variance[arm], reward - belief.mu[arm])
-    _move_on(belief, mean, cov)
+        c[offset + i] = state.beta[arm, i]
+    mean, cov = condition(state.mean, state.cov, c, state.variance[arm], reward - state.mu[arm])
+    _predict_next(state, mean, cov)
 
 
 @kernel
-def advance(belief: Belief) -> None:
-    """Move on to the next step: this one had no reward."""
-    _move_on(belief, belief.mean, belief.cov)
+def update_filter_missing(state: FilterState) -> None:
+    """Predict the next step: this step has no reward."""
+    _predict_next(state, state.mean, state.cov)
 
 
 @inline
-def _move_on(belief: Belief, mean: Floats, cov: Floats) -> None:
-    """From what is known after this step's reward to what is known before the next."""
-    if belief.beta.shape[1] * (belief.time[0] + 1) >= belief.mean.size:
-        mean, cov = predict(mean, cov, belief.gamma, belief.drift, belief.noise)
-    assign(belief.mean, mean)
+def _predict_next(state: FilterState, mean: Floats, cov: Floats) -> None:
+    """Set the state to the prediction of the next step. `mean` and `cov` include this step's reward."""
+    if state.beta.shape[1] * (state.time[0] + 1) >= state.mean.size:
+        mean, cov = predict(mean, cov, state.gamma, state.drift, state.noise)
+    assign(state.mean, mean)
     for i in range(mean.size):
-        assign(belief.cov[i], cov[i])
-    belief.time[0] += 1
+        assign(state.cov[i], cov[i])
+    state.time[0] += 1
 
 
 def filter_path(world: LinearGaussianWorld, arms: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
-    """Exact mean and variance of each z_t given the actions and rewards before step t: (steps,) each.
+    """Return the exact mean and variance of each z_t given the actions and rewards before step t.
 
-    Where z_t is a vector, (steps, m) and (steps, m, m).
+    Parameters
+    ----------
+    world : LatentAR or LatentVAR
+        The world, whose parameters the filter knows.
+    arms : sequence of int
+        The arm played at each step.
+    rewards : sequence of float
+        The reward of each step.
+
+    Returns
+    -------
+    means, variances : arrays
+        (steps,) each for a LatentAR; (steps, m) and (steps, m, m) for a LatentVAR.
+
+    Raises
+    ------
+    InvalidValue
+        If an arm is not one of the world's or the lengths differ.
+
+    Examples
+    --------
+    >>> import larl
+    >>> from larl.statespace.kalman import filter_path
+    >>> means, variances = filter_path(larl.worlds.paper(1), arms=[1, 1], rewards=[3.0, 2.0])
+    >>> means.round(3), variances.round(3)
+    (array([0.   , 2.673]), array([100.   ,   1.802]))
     """
-    world, played, seen = (
-        linear("filter_path", "world", world),
-        np.asarray(arms),
-        array("filter_path", "rewards", rewards),
-    )
-    if played.shape != seen.shape or played.ndim != 1:
-        raise InvalidValue("filter_path", "rewards", seen.shape, f"as many rewards as arms: shape {played.shape}")
-    now, m = belief(world), world.m
-    means, variances = np.empty((seen.size, m)), np.empty((seen.size, m, m))
-    for t in range(seen.size):
+    world = validate_linear_world("filter_path", "world", world)
+    played, observed = np.asarray(arms), array("filter_path", "rewards", rewards)
+    if played.shape != observed.shape or played.ndim != 1:
+        raise InvalidValue("filter_path", "rewards", observed.shape, f"as many rewards as arms: shape {played.shape}")
+    state, m = initial_filter_state(world), world.m
+    means, variances = np.empty((observed.size, m)), np.empty((observed.size, m, m))
+    for t in range(observed.size):
         arm = integer(0, world.arms - 1)("filter_path", f"arms[{t}]", played[t])
-        at = slice(place(now), place(now) + m)
-        means[t], variances[t] = now.mean[at], now.cov[at, at]
-        observe(now, arm, number()("filter_path", f"rewards[{t}]", seen[t]))
+        current = slice(current_offset(state), current_offset(state) + m)
+        means[t], variances[t] = state.mean[current], state.cov[current, current]
+        update_filter(state, arm, number()("filter_path", f"rewards[{t}]", observed[t]))
     return (means[:, 0], variances[:, 0, 0]) if isinstance(world, LatentAR) else (means, variances)
-
-
-class Measured(NamedTuple):
-    """Where every arm measures the same thing equally well: y_t = (r_t − μ_a)/b_a = uᵀz_t + N(0, V), β_a = b_a u."""
-
-    direction: Floats  # (m,) u, of length 1; 1 where m = 1
-    scale: Floats  # (arms,) b; β where m = 1
-    variance: float  # V
-
-
-def measured(world: LinearGaussianWorld) -> Measured | None:
-    """What a reward measures, whichever arm is played; None where that depends on the arm."""
-    beta = linear("measured", "world", world).loadings
-    length = np.abs(np.hypot.reduce(beta, axis=1))
-    if length.min() == 0.0:
-        return None
-    direction = beta[int(np.argmax(length))] / length.max()
-    direction = direction * np.sign(direction[np.flatnonzero(direction)[0]])
-    scale = beta @ direction
-    if np.abs(beta - np.outer(scale, direction)).max() > 1e-12 * length.max():
-        return None
-    if world.noise == "scaled":
-        return Measured(direction, scale, world.sigma_r**2)
-    equal = np.ptp(length) <= 1e-12 * length.max()
-    return Measured(direction, scale, float((world.sigma_r / length[0]) ** 2)) if equal else None
-
-
-def _must_be_measured(world: LinearGaussianWorld) -> Measured:
-    found = measured(world)
-    if found is None:
-        accepted = "no β of 0, and noise='scaled' or all |β| equal: else the steady state depends on the arms played"
-        if world.m > 1:
-            accepted = f"all β on one line through 0, {accepted}"
-        raise InvalidValue("steady_state", "world", world, accepted)
-    return found
-
-
-def measurement_variance(world: LinearGaussianWorld) -> float:
-    """V, the variance of y_t = (r_t − μ_a)/b_a given z_t. Only where all arms share it is there a steady state."""
-    return _must_be_measured(world).variance
-
-
-class SteadyState(NamedTuple):
-    """z̃_{t+1} = (Γ − ΓKC) z̃_t + ΓK y_t + drift with y_t = (r_t − μ_a)/b_a; for a LatentAR C = e₁ᵀ and b = β."""
-
-    cov: Floats  # (mk, mk) P, the covariance of z⃗_t given the rewards before t
-    gain: Floats  # (mk,) K = PCᵀ(CPCᵀ + V)⁻¹
-    closed: Floats  # (mk, mk) Γ − ΓKC: how an old prediction enters the next
-    push: Floats  # (mk,) ΓK: how a measurement enters it
-    drift: Floats  # (mk,) γ₀, then zeros
-    c: Floats  # (mk,) C: u, then zeros
-    scale: Floats  # (arms,) b
-
-
-def _riccati(gamma: Floats, noise: Floats, c: Floats, variance: float) -> Floats:
-    """P: scipy's solution, or the recursion's limit where that fails or is off (as it may be without noise)."""
-    from scipy.linalg import solve_discrete_are
-
-    def step(cov: Floats) -> Floats:
-        seen = cov @ c
-        size = float(c @ seen) + variance
-        narrowed = cov - np.outer(seen, seen) / size if size > 0.0 else cov
-        following: Floats = gamma @ narrowed @ gamma.T + noise
-        return following
-
-    try:
-        cov = np.asarray(solve_discrete_are(gamma.T, c[:, None], noise, np.array([[variance]])))
-        if np.allclose(cov, step(cov), rtol=1e-8, atol=1e-10 * np.abs(cov).max()):
-            return (cov + cov.T) / 2.0
-    except (ValueError, np.linalg.LinAlgError):
-        pass
-    cov = noise
-    for _ in range(1_000_000):
-        before, cov = cov, step(cov)
-        if np.allclose(before, cov, rtol=1e-13, atol=0.0):
-            break
-    return cov
-
-
-def steady_state(world: LinearGaussianWorld) -> SteadyState:
-    """The steady-state filter: P = ΓPΓᵀ + W − ΓPCᵀ(CPCᵀ + V)⁻¹CPΓᵀ (App. C), with γ₀ where the paper drops it."""
-    return _steady_state(linear("steady_state", "world", world))
-
-
-@lru_cache(maxsize=256)
-def _steady_state(world: LinearGaussianWorld) -> SteadyState:
-    system, (direction, scale, variance), m = world.system, _must_be_measured(world), world.m
-    c = np.concatenate([direction, np.zeros(m * (world.k - 1))])
-    unit = float(np.diag(system.noise).max())
-    if unit == 0.0 or (variance == 0.0 and m == 1):
-        cov = system.noise  # nothing moves, or every z_t is seen without noise: only the last shock is unknown
-    else:
-        cov = unit * _riccati(system.gamma, system.noise / unit, c, variance / unit)
-    seen = cov @ c
-    size = float(c @ seen) + variance
-    gain = seen / size if size > 0.0 else np.zeros(m * world.k)
-    push = system.gamma @ gain
-    return SteadyState(cov, gain, system.gamma - np.outer(push, c), push, system.drift, c, scale)
-
-
-@inline
-def steady_step(z: Floats, following: Floats, closed: Floats, push: Floats, drift: Floats, y: float) -> None:
-    """Write the prediction that follows z and its measurement y: (Γ − ΓKC) z + ΓK y + γ₀e₁."""
-    for i in range(z.size):
-        following[i] = drift[i] + push[i] * y
-        for j in range(z.size):
-            following[i] += closed[i, j] * z[j]

@@ -1,5 +1,6 @@
-"""Worlds: how rewards are generated. The paper's (`paper`), random ones, and worlds in which its assumptions fail."""
+"""Worlds generate rewards: the paper's (`paper`), random ones (`random`), and worlds in which its assumptions fail."""
 
+from larl.worlds.base import LinearGaussianWorld as LinearGaussianWorld
 from larl.worlds.base import LinearSystem as LinearSystem
 from larl.worlds.base import World as World
 from larl.worlds.latent_ar import LatentAR as LatentAR
@@ -11,10 +12,10 @@ from larl.worlds.presets import random_vector as random_vector
 from larl.worlds.simulator import Simulator as Simulator
 from larl.worlds.start import JointNormal as JointNormal
 from larl.worlds.start import Normal as Normal
-from larl.worlds.stateless import ChangePoints as ChangePoints
-from larl.worlds.stateless import Seasonal as Seasonal
 from larl.worlds.variants import Burden as Burden
+from larl.worlds.variants import ChangePoints as ChangePoints
 from larl.worlds.variants import Contextual as Contextual
 from larl.worlds.variants import HeavyTails as HeavyTails
 from larl.worlds.variants import HeterogeneousUnits as HeterogeneousUnits
+from larl.worlds.variants import Seasonal as Seasonal
 from larl.worlds.variants import from_dict as from_dict

@@ -1,8 +1,4 @@
-"""The latent auto-regressive bandit (Definition 1): its parameters and their checks, its paths, its mean rewards.
-
-z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t,  ξ ~ N(0, σ_z²);  r_t(a) = μ_a + β_a z_t + ε_t,  ε ~ N(0, sd_a²).
-The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
-"""
+"""Base classes of all worlds, and of the linear Gaussian ones (`LatentAR`, `LatentVAR`)."""
 
 import math
 from collections.abc import Mapping
@@ -29,57 +25,85 @@ from larl.worlds.start import Normal as Normal
 
 
 class LinearSystem(NamedTuple):
-    """Lemma 1: z⃗_t = Γ z⃗_{t−1} + drift + N(0, W) and r_t(a) = μ_a + c_aᵀ z⃗_t + N(0, sd_a²), z⃗_t = (z_t … z_{t−k+1})."""
+    """A world as a linear dynamical system (Lemma 1).
 
-    gamma: Floats  # (mk, mk) companion matrix
-    drift: Floats  # (mk,) γ₀, then zeros
-    noise: Floats  # (mk, mk) W
-    c: Floats  # (arms, mk) β_a, then zeros
-    mu: Floats  # (arms,)
-    sd: Floats  # (arms,) of the reward noise
+    z⃗_t = Γ z⃗_{t−1} + drift + N(0, W) and r_t(a) = μ_a + c_aᵀ z⃗_t + N(0, sd_a²), with z⃗_t = (z_t … z_{t−k+1}).
+
+    Parameters
+    ----------
+    gamma : array, (mk, mk)
+        Γ, the companion matrix.
+    drift : array, (mk,)
+        γ₀, then zeros.
+    noise : array, (mk, mk)
+        W, the covariance of the shocks.
+    c : array, (arms, mk)
+        β_a, then zeros.
+    mu : array, (arms,)
+        μ_a.
+    sd : array, (arms,)
+        Standard deviation of each arm's reward noise.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.LatentAR(gammas=(0.5, 0.2), beta=(1, 2), mu=(0, 0)).system.gamma
+    array([[0.5, 0.2],
+           [1. , 0. ]])
+    """
+
+    gamma: Floats
+    drift: Floats
+    noise: Floats
+    c: Floats
+    mu: Floats
+    sd: Floats
 
 
 class World:
-    """What policies can be compared in: so many arms, and a latent state for kernels."""
+    """An environment in which policies are compared. A subclass sets `arms` and `k` and implements `latent`.
+
+    `arms` is the number of arms. `k` is the number of first steps whose state is drawn from the start distribution.
+    """
 
     arms: int
-    k: int  # how many first steps the world's start decides; 0 where none
+    k: int
 
     def latent(self) -> Any:
-        """The world as kernels take it, before a trial begins: a NamedTuple with `means` and `sd` of every arm."""
+        """Return the world as kernels take it, before a trial begins: a NamedTuple with each arm's `means` and `sd`."""
         raise TypeError(f"{type(self).__name__} has no latent state: it is not a world")
 
     def state_of(self, latent: Any) -> Any:  # noqa: ARG002
-        """The latent state of the current step in what `latent` made, nan where there is none."""
+        """Return the latent state of the current step; nan if the world has none. `latent` comes from `latent()`."""
         return math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """The world as JSON types."""
+        """Return the world as JSON types. `larl.worlds.from_dict` reads them."""
         return {"world": type(self).__name__} | asdict(cast(Any, self))
 
 
-a_world = instance(World, "a world, such as larl.worlds.paper(1) or a larl.LatentAR")
+validate_world = instance(World, "a world, such as larl.worlds.paper(1) or a larl.LatentAR")
 
 
 class LinearGaussianWorld(World):
-    """What `LatentAR` and `LatentVAR` share: a latent state of m components that is a linear Gaussian process."""
+    """Base class of `LatentAR` and `LatentVAR`: the latent state z_t of m components is a linear Gaussian process."""
 
-    m: int  # components of z
+    m: int
     mu: Vector
     beta: Vector | Matrix
     sigma_r: float
     noise: str
     start: str | Normal | JointNormal
     system: LinearSystem
-    long_run_mean: Floats  # (m,) E z_t in the long run
+    long_run_mean: Floats  # (m,) E z_t in the stationary distribution
     shock_factor: Floats  # (m, m): the covariance of a shock is factor @ factor.T
 
     def _check_arms_and_start(self) -> None:
         owner, size = type(self).__name__, self.m * self.k
         if len(self.mu) != len(self.beta):
             raise InvalidValue(owner, "mu", self.mu, f"{len(self.beta)} numbers, one for each arm of beta")
-        named = isinstance(self.start, str) and self.start == "stationary"
-        if not named and not isinstance(self.start, Normal | JointNormal):
+        is_stationary = isinstance(self.start, str) and self.start == "stationary"
+        if not is_stationary and not isinstance(self.start, Normal | JointNormal):
             accepted = f"'stationary', larl.Normal(mean, sd), or larl.JointNormal(mean, cov) of dimension {size}"
             raise InvalidValue(owner, "start", self.start, accepted)
         if isinstance(self.start, JointNormal) and len(self.start.mean) != size:
@@ -88,28 +112,28 @@ class LinearGaussianWorld(World):
 
     @property
     def arms(self) -> int:  # type: ignore[override]
-        """The number of arms."""
+        """Number of arms."""
         return len(self.beta)
 
     @property
     def loadings(self) -> Floats:
-        """β as a matrix: (arms, m)."""
+        """β as a matrix, (arms, m)."""
         return np.reshape(np.array(self.beta), (self.arms, self.m))
 
     @cached_property
     def spectral_radius(self) -> float:
-        """The largest modulus of an eigenvalue of Γ: the rate at which the past is forgotten."""
+        """Largest modulus of an eigenvalue of Γ. The influence of z_{t−j} on z_t decays like its jth power."""
         return float(np.abs(np.linalg.eigvals(self.system.gamma)).max())
 
     @property
     def sd(self) -> Floats:
-        """The standard deviation of each arm's reward noise."""
+        """Standard deviation of each arm's reward noise, (arms,)."""
         length = np.abs(np.hypot.reduce(self.loadings, axis=1))
         return self.sigma_r * (length if self.noise == "scaled" else np.ones(self.arms))
 
     @cached_property
     def stationary_cov(self) -> Floats:
-        """The covariance S of (z_t … z_{t−k+1}) in the long run: S = ΓSΓᵀ + W."""
+        """Stationary covariance S of (z_t … z_{t−k+1}): S = ΓSΓᵀ + W."""
         from scipy.linalg import solve_discrete_lyapunov
 
         cov = solve_discrete_lyapunov(self.system.gamma, self.system.noise)
@@ -117,35 +141,34 @@ class LinearGaussianWorld(World):
 
     @cached_property
     def start_moments(self) -> tuple[Floats, Floats]:
-        """Mean and covariance of (z_0 … z_{k−1})."""
+        """Mean and covariance of the start (z_0 … z_{k−1})."""
         k, m = self.k, self.m
         if isinstance(self.start, Normal):
             return np.full(m * k, self.start.mean), self.start.sd**2 * np.eye(m * k)
         if isinstance(self.start, JointNormal):
             return np.array(self.start.mean), np.array(self.start.cov)
-        # Backwards in time, each lag's covariance is the transpose of what it is forwards.
+        # `stationary_cov` has the latest state first. In reversed time each lag's covariance is transposed.
         forwards = np.transpose(np.reshape(self.stationary_cov, (k, m, k, m)), (0, 3, 2, 1))
         return np.tile(self.long_run_mean, k), np.reshape(forwards, (m * k, m * k))
 
     def latent(self) -> Latent:
-        """The world as kernels take it, before a trial begins."""
+        """Return the world as kernels take it, before a trial begins."""
         (mean, cov), system, m = self.start_moments, self.system, self.m
-        size, vectors = np.linalg.eigh(cov)
-        start_factor = np.ascontiguousarray(vectors * np.sqrt(np.maximum(size, 0.0)))
+        eigenvalues, vectors = np.linalg.eigh(cov)
         return Latent(
-            system.gamma[:m].copy(),
-            system.drift[:m].copy(),
-            self.shock_factor,
-            system.mu,
-            self.loadings,
-            self.sd,
-            mean,
-            start_factor,
-            np.zeros(mean.size),
-            np.zeros(mean.size),
-            np.zeros(m),
-            np.zeros(m),
-            np.zeros(self.arms),
+            gammas=system.gamma[:m].copy(),
+            gamma0=system.drift[:m].copy(),
+            factor=self.shock_factor,
+            mu=system.mu,
+            beta=self.loadings,
+            sd=self.sd,
+            start_mean=mean,
+            start_factor=np.ascontiguousarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0))),
+            first=np.zeros(mean.size),
+            recent=np.zeros(mean.size),
+            shock=np.zeros(m),
+            next=np.zeros(m),
+            means=np.zeros(self.arms),
         )
 
     def _path(self, horizon: int, seed: int, trial: int) -> Floats:
@@ -155,21 +178,21 @@ class LinearGaussianWorld(World):
         return path
 
     def means(self, path: Any) -> Floats:
-        """Mean rewards μ_a + β_aᵀz along a path of shape (…, m): shape (…, arms)."""
+        """Return the mean rewards μ_a + β_aᵀz, (…, arms), along a path of shape (…, m)."""
         z, result = array(type(self).__name__, "path", path), np.array(self.mu)
         if z.shape[-1:] != (self.m,):
             raise InvalidValue(type(self).__name__, "path", z.shape, f"an array of shape (…, {self.m})")
-        for i in range(self.m):  # in the order of the kernels, so that they are equal to the last bit
+        for i in range(self.m):  # in the order of the kernels, so that the results are bit-identical
             result = result + np.multiply.outer(z[..., i], self.loadings[:, i])
         return result
 
     def optimal_arm(self, path: Any) -> NDArray[np.int64]:
-        """The arm with the largest mean (the lowest such arm) along a path."""
+        """Return the arm with the largest mean at each point of a path; of equal arms the lowest."""
         return np.argmax(self.means(path), axis=-1)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], owner: str = "") -> Self:
-        """The world that `to_dict` wrote (fields left out take their defaults)."""
+        """Return the world that `to_dict` wrote. Fields left out have their defaults."""
         owner = owner or cls.__name__
         values = mapping(owner, "fields", values)
         if values.get("world", cls.__name__) != cls.__name__:

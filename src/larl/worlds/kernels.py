@@ -1,4 +1,8 @@
-"""Worlds inside kernels: what every latent state can do, and the latent process, scalar or vector."""
+"""Worlds inside kernels: the generic functions of every world, and their implementation for a latent AR or VAR process.
+
+A world's latent state is a NamedTuple. `implement(begin, ItsState, its_begin)` binds a world's own version of a generic
+function to the class of its state.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,19 +16,19 @@ Floats = NDArray[np.float64]
 
 
 class Latent(NamedTuple):
-    """A world inside a kernel: its parameters, the last k latent states (latest first) and the current means.
+    """A latent AR or VAR world inside a kernel: its parameters, the last k states (latest first), the current means.
 
-    A latent state has m components; those of one step are neighbours wherever several steps stand in a row.
+    A state has m components. Where an array holds several steps, the components of one step are adjacent.
     """
 
-    gammas: Floats  # (m, mk) of z_t on `recent`
+    gammas: Floats  # (m, mk) coefficients of z_t on `recent`
     gamma0: Floats  # (m,)
     factor: Floats  # (m, m): the covariance of the shocks is factor @ factor.T
     mu: Floats
     beta: Floats  # (arms, m)
     sd: Floats
     start_mean: Floats  # (mk,) of z_0 … z_{k−1}
-    start_factor: Floats  # (mk, mk): its covariance is factor @ factor.T
+    start_factor: Floats  # (mk, mk): the start's covariance is start_factor @ start_factor.T
     first: Floats  # (mk,) z_0 … z_{k−1} of this trial
     recent: Floats  # (mk,)
     shock: Floats  # (m,) scratch
@@ -34,23 +38,23 @@ class Latent(NamedTuple):
 
 @generic
 def begin(latent: Any, seed: int, trial: int) -> None:
-    """Draw what a trial starts from."""
+    """Draw the start of a trial."""
     raise TypeError("not a world's latent state")
 
 
 @generic
 def advance(latent: Any, key: np.uint64, t: int) -> float:
-    """Move to step t and set `latent.means`. Returns the draw of this step's reward noise, of variance 1.
+    """Move to step t, set `latent.means` and return this step's reward noise, of variance 1.
 
-    One draw serves whichever arm is played: only that arm's noise is ever seen, so the law of the trial is the same
-    as with a draw per arm, and policies that are compared get the same random numbers.
+    All arms share one draw. Only the played arm's noise is observed, so the distribution of a trial is the same as with
+    one draw per arm, and all policies of a comparison get the same random numbers.
     """
     raise TypeError("not a world's latent state")
 
 
 @generic
-def react(latent: Any, arm: int) -> None:
-    """Let the world feel which arm was played. Most worlds do not."""
+def apply_action(latent: Any, arm: int) -> None:
+    """Apply the action's effect on the latent state. By default there is none."""
 
 
 def begin_latent(latent: Latent, seed: int, trial: int) -> None:
@@ -65,12 +69,12 @@ def begin_latent(latent: Latent, seed: int, trial: int) -> None:
 
 @inline
 def draw_shocks(shock: Floats, first: float, key: np.uint64, t: int) -> None:
-    """The standard normal shocks of step t: `first`, drawn with the reward's noise, and those of further components."""
+    """Set the standard normal shocks of step t. `first` was drawn together with the reward noise."""
     shock[0] = first
     if shock.size > 1:
-        further = random_bits(~key, t)
+        shock_key = random_bits(~key, t)
         for i in range(1, shock.size, 2):
-            left, right = normal_pair(further, i // 2)
+            left, right = normal_pair(shock_key, i // 2)
             shock[i] = left
             if i + 1 < shock.size:
                 shock[i + 1] = right
@@ -78,7 +82,7 @@ def draw_shocks(shock: Floats, first: float, key: np.uint64, t: int) -> None:
 
 @inline
 def set_means(latent: Latent) -> None:
-    """The means at the current z: μ_a + β_aᵀz."""
+    """Set the means at the current z: μ_a + β_aᵀz."""
     for arm in range(latent.mu.size):
         mean = latent.mu[arm]
         for i in range(latent.next.size):
@@ -87,7 +91,7 @@ def set_means(latent: Latent) -> None:
 
 
 def advance_latent(latent: Latent, key: np.uint64, t: int) -> float:
-    """Move z and the means to step t; the noise is standard normal."""
+    """Move z and the means to step t and return standard normal reward noise."""
     first, noise = normal_pair(key, t)
     size, m = latent.recent.size, latent.next.size
     if t * m < size:
@@ -116,19 +120,21 @@ implement(advance, Latent, advance_latent)
 
 @entry_point
 def simulate_step(latent: Any, seed: int, trial: int, t: int) -> float:
-    """Move to step t, drawing the start first where t = 0; returns the draw of its reward noise."""
+    """Move to step t and return its reward noise. At t = 0 draw the start first."""
     if t == 0:
         begin(latent, seed, trial)
     return advance(latent, stream(seed, trial, WORLD), t)
 
 
 @entry_point
-def react_to(latent: Any, arm: int) -> None:
-    react(latent, arm)
+def simulate_action(latent: Any, arm: int) -> None:
+    """Apply the action's effect; for calls from Python."""
+    apply_action(latent, arm)
 
 
 @kernel
 def trace_path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
+    """Write z_0, z_1, … of one trial into the rows of `path`."""
     begin(latent, seed, trial)
     key = stream(seed, trial, WORLD)
     for t in range(path.shape[0]):

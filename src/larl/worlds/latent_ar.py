@@ -1,8 +1,4 @@
-"""The latent auto-regressive bandit (Definition 1), with a scalar latent state.
-
-z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t,  ξ ~ N(0, σ_z²);  r_t(a) = μ_a + β_a z_t + ε_t,  ε ~ N(0, sd_a²).
-The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
-"""
+"""The latent autoregressive bandit with a scalar latent state (Definition 1)."""
 
 from functools import cached_property
 from typing import Any
@@ -28,7 +24,44 @@ from larl.worlds.start import JointNormal, Normal
 
 @spec
 class LatentAR(LinearGaussianWorld):
-    """The latent AR(k) bandit. `noise="scaled"` (the paper's) gives arm a the sd |β_a|σ_r, `"common"` gives all σ_r."""
+    """The latent AR(k) bandit (Trella et al. 2025, Definition 1).
+
+    z_t = γ₀ + Σ_{j≤k} γ_j z_{t−j} + ξ_t, ξ_t ~ N(0, σ_z²); r_t(a) = μ_a + β_a z_t + ε_t, ε_t ~ N(0, sd_a²).
+    The first k states z_0 … z_{k−1} are drawn from `start`; a policy acts from t = 0.
+
+    Parameters
+    ----------
+    gammas : sequence of k floats
+        Coefficients γ_1 … γ_k. The process must be stable: the companion matrix has spectral radius < 1.
+    beta : sequence of float, one per arm (2 or more)
+        Effect of z on each arm's reward, in units of the reward per unit of z.
+    mu : sequence of float, one per arm
+        Mean reward of each arm at z = 0.
+    gamma0 : float, default 0.0
+        Intercept γ₀ of the latent process.
+    sigma_z : float, >= 0, default 1.0
+        Standard deviation of the shocks ξ_t.
+    sigma_r : float, >= 0, default 1.0
+        Scale of the reward noise.
+    noise : {"scaled", "common"}, default "scaled"
+        ``"scaled"`` (as in the paper): sd_a = |β_a| σ_r. ``"common"``: sd_a = σ_r.
+    start : "stationary", Normal or JointNormal, default "stationary"
+        Distribution of z_0 … z_{k−1}.
+
+    Raises
+    ------
+    InvalidValue
+        If a value is not accepted or the process is not stable.
+
+    Examples
+    --------
+    >>> import larl
+    >>> world = larl.LatentAR(gammas=(0.9,), beta=(-1, 1), mu=(0, 0))
+    >>> world.k, world.arms, round(world.stationary_var, 2)
+    (1, 2, 5.26)
+    >>> world.path(3, seed=1).round(2)
+    array([1.63, 3.26, 3.66])
+    """
 
     gammas: Vector = required(numbers())
     beta: Vector = required(numbers(2))
@@ -52,7 +85,7 @@ class LatentAR(LinearGaussianWorld):
 
     @property
     def k(self) -> int:  # type: ignore[override]
-        """The order of the latent process."""
+        """Order of the latent process."""
         return len(self.gammas)
 
     @cached_property
@@ -66,32 +99,32 @@ class LatentAR(LinearGaussianWorld):
 
     @property
     def stationary_mean(self) -> float:
-        """E z_t = γ₀ / (1 − Σγ)."""
+        """E z_t in the stationary distribution: γ₀ / (1 − Σγ)."""
         return self.gamma0 / (1.0 - sum(self.gammas))
 
     @property
     def long_run_mean(self) -> Floats:  # type: ignore[override]
-        """E z_t in the long run as a vector of one."""
+        """E z_t in the stationary distribution, (1,)."""
         return np.array([self.stationary_mean])
 
     @property
     def shock_factor(self) -> Floats:  # type: ignore[override]
-        """σ_z as a matrix."""
+        """σ_z as a matrix, (1, 1)."""
         return np.array([[self.sigma_z]])
 
     @property
     def stationary_var(self) -> float:
-        """Var z_t in the long run."""
+        """Var z_t in the stationary distribution."""
         return float(self.stationary_cov[0, 0])
 
     def path(self, horizon: int, seed: int = 0, trial: int = 0) -> Floats:
-        """z_0 … z_{horizon−1} of one trial: the very path on which `compare` scores its policies."""
+        """Return z_0 … z_{horizon−1} of one trial, the path that `compare` uses for the same seed and trial."""
         return self._path(horizon, seed, trial)[:, 0]
 
     def state_of(self, latent: Any) -> float:
-        """z_t."""
+        """Return z_t."""
         return float(latent.recent[0])
 
     def means(self, path: Any) -> Floats:
-        """Mean rewards μ_a + β_a z along a path: shape (…, arms)."""
+        """Return the mean rewards μ_a + β_a z along a path, (…, arms)."""
         return super().means(array("LatentAR", "path", path)[..., None])

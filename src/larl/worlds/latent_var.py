@@ -1,8 +1,4 @@
-"""The latent bandit with a vector for its hidden state: its parameters and their checks, its paths.
-
-z_t = γ₀ + Σ_{j≤k} G_j z_{t−j} + ξ_t in R^m,  ξ ~ N(0, Σ_z);  r_t(a) = μ_a + β_aᵀ z_t + ε_t,  ε ~ N(0, sd_a²).
-With m = 1 it is the `LatentAR` of the same parameters, draw for draw.
-"""
+"""The latent autoregressive bandit with a vector latent state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -31,7 +27,7 @@ from larl.worlds.start import JointNormal, Normal
 
 
 def matrices(owner: str, name: str, value: Any) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """One or more square matrices of one size, kept as tuples."""
+    """Validate one or more square matrices of equal size; return them as tuples."""
     if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
         raise InvalidValue(owner, name, value, "k matrices, each m rows of m finite numbers")
     given = list(value)
@@ -43,12 +39,45 @@ def matrices(owner: str, name: str, value: Any) -> tuple[tuple[tuple[float, ...]
 
 @spec
 class LatentVAR(LinearGaussianWorld):
-    """The latent VAR(k) bandit: the hidden state has m components, and an arm's reward sees its own mixture of them.
+    """The latent VAR(k) bandit: the latent state is a vector of m components.
 
-    `gammas` are k matrices (m×m), `beta` has a row of m numbers for each arm, `gamma0` m numbers (zeros unless given),
-    and `cov_z` is the covariance of a shock (m×m, the identity unless given): with m = 1, σ_z². `noise="scaled"` gives
-    arm a the sd |β_a|σ_r, with the Euclidean length of β_a, `"common"` gives all σ_r. A `larl.Normal` start is the same
-    for every component of z_0 … z_{k−1}, a `larl.JointNormal` one takes mk numbers: z_0's components, then z_1's, ….
+    z_t = γ₀ + Σ_{j≤k} G_j z_{t−j} + ξ_t in R^m, ξ_t ~ N(0, Σ_z); r_t(a) = μ_a + β_aᵀz_t + ε_t, ε_t ~ N(0, sd_a²).
+    With m = 1 it equals the `LatentAR` with the same parameters, draw for draw.
+
+    Parameters
+    ----------
+    gammas : sequence of k matrices, each m × m
+        Coefficients G_1 … G_k. The process must be stable: the companion matrix has spectral radius < 1.
+    beta : matrix, arms × m
+        Effect of each component of z on each arm's reward, in units of the reward per unit of z.
+    mu : sequence of float, one per arm
+        Mean reward of each arm at z = 0.
+    gamma0 : sequence of m floats, optional
+        Intercept γ₀ of the latent process; zeros by default.
+    cov_z : matrix, m × m, optional
+        Covariance Σ_z of the shocks; the identity by default.
+    sigma_r : float, >= 0, default 1.0
+        Scale of the reward noise.
+    noise : {"scaled", "common"}, default "scaled"
+        ``"scaled"``: sd_a = ‖β_a‖ σ_r with the Euclidean norm. ``"common"``: sd_a = σ_r.
+    start : "stationary", Normal or JointNormal, default "stationary"
+        Distribution of z_0 … z_{k−1}. A `Normal` holds for every component. A `JointNormal` has mk numbers: the
+        components of z_0, then those of z_1, ….
+
+    Raises
+    ------
+    InvalidValue
+        If a value is not accepted or the process is not stable.
+
+    Examples
+    --------
+    >>> import larl
+    >>> world = larl.LatentVAR(gammas=[[[0.9, 0.0], [0.0, 0.5]]], beta=[[1, 0], [0, 1]], mu=(0, 0))
+    >>> world.k, world.m, world.arms
+    (1, 2, 2)
+    >>> world.path(2, seed=1).round(2)
+    array([[ 0.57,  0.82],
+           [ 2.31, -1.34]])
     """
 
     gammas: Sequence[Matrix] | NDArray[np.floating[Any] | np.integer[Any]] = required(matrices)
@@ -82,17 +111,17 @@ class LatentVAR(LinearGaussianWorld):
 
     @property
     def k(self) -> int:  # type: ignore[override]
-        """The order of the latent process."""
+        """Order of the latent process."""
         return len(self.gammas)
 
     @property
     def m(self) -> int:  # type: ignore[override]
-        """The number of components of the latent state."""
+        """Number of components of the latent state."""
         return len(self.gammas[0])
 
     @cached_property
     def system(self) -> LinearSystem:  # type: ignore[override]
-        """The world as a linear dynamical system: companion form, of size mk."""
+        """The world as a linear dynamical system in companion form, of size mk (Lemma 1)."""
         m, size = self.m, self.m * self.k
         gamma = np.eye(size, k=-m)
         gamma[:m] = np.concatenate(list(np.array(self.gammas)), axis=1)
@@ -102,7 +131,7 @@ class LatentVAR(LinearGaussianWorld):
 
     @cached_property
     def stationary_mean(self) -> Floats:
-        """E z_t = (I − ΣG_j)⁻¹γ₀: (m,)."""
+        """E z_t in the stationary distribution, (m,): (I − ΣG_j)⁻¹γ₀."""
         total = np.array(
             [[sum(entries) for entries in zip(*rows, strict=True)] for rows in zip(*self.gammas, strict=True)]
         )
@@ -110,24 +139,24 @@ class LatentVAR(LinearGaussianWorld):
 
     @property
     def stationary_var(self) -> Floats:
-        """The covariance of z_t in the long run: (m, m)."""
+        """Covariance of z_t in the stationary distribution, (m, m)."""
         return self.stationary_cov[: self.m, : self.m]
 
     @property
     def long_run_mean(self) -> Floats:  # type: ignore[override]
-        """E z_t in the long run: (m,)."""
+        """E z_t in the stationary distribution, (m,)."""
         return self.stationary_mean
 
     @property
     def shock_factor(self) -> Floats:  # type: ignore[override]
-        """The symmetric matrix whose square is cov_z."""
-        size, vectors = np.linalg.eigh(np.array(self.cov_z))
-        return np.ascontiguousarray((vectors * np.sqrt(np.maximum(size, 0.0))) @ vectors.T)
+        """The symmetric square root of cov_z, (m, m)."""
+        eigenvalues, vectors = np.linalg.eigh(np.array(self.cov_z))
+        return np.ascontiguousarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
 
     def path(self, horizon: int, seed: int = 0, trial: int = 0) -> Floats:
-        """z_0 … z_{horizon−1} of one trial, (horizon, m): the very path on which `compare` scores its policies."""
+        """Return z_0 … z_{horizon−1} of one trial, (horizon, m): the path that `compare` uses for it."""
         return self._path(horizon, seed, trial)
 
     def state_of(self, latent: Any) -> Floats:
-        """z_t: (m,)."""
+        """Return z_t, (m,)."""
         return np.array(latent.recent[: self.m])

@@ -1,4 +1,4 @@
-"""Named worlds: the paper's three, and random ones of a wanted persistence."""
+"""Ready-made worlds: the paper's three, and random worlds with a given spectral radius."""
 
 from typing import Any
 
@@ -34,29 +34,99 @@ PAPER_GAMMAS: dict[int, tuple[float, ...]] = {
 
 
 def paper(k: int) -> LatentAR:
-    """The paper's world of order k = 1, 5 or 10: β = (−1, 1), μ = 0, unit noises, z_0 … z_{k−1} ~ N(0, 10²)."""
+    """Return the paper's world of order k: β = (−1, 1), μ = 0, σ_z = σ_r = 1, z_0 … z_{k−1} ~ N(0, 10²).
+
+    Parameters
+    ----------
+    k : {1, 5, 10}
+        Order of the latent process.
+
+    Returns
+    -------
+    LatentAR
+
+    Raises
+    ------
+    InvalidValue
+        If k is not 1, 5 or 10.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.worlds.paper(1).gammas
+    (0.9,)
+    """
     if not isinstance(k, int) or k not in PAPER_GAMMAS:
         raise InvalidValue("worlds.paper", "k", k, "1, 5 or 10")
     return LatentAR(gammas=PAPER_GAMMAS[k], beta=(-1.0, 1.0), mu=(0.0, 0.0), start=Normal(0.0, 10.0))
 
 
 def random(k: int, arms: int, seed: int, radius: float = 0.9) -> LatentAR:
-    """A stable world whose Γ has spectral radius `radius`: γ, β and μ drawn from `seed`, unit noises, stationary start.
+    """Return a random stable `LatentAR` with σ_z = σ_r = 1 and a stationary start.
 
-    γ is drawn uniformly, then γ_j ← γ_j cʲ multiplies every eigenvalue of Γ by c; β and μ are standard normal.
+    γ is uniform on [−1, 1]ᵏ. Then γ_j ← γ_j cʲ multiplies every eigenvalue of Γ by c, so that the spectral radius is
+    `radius`. β and μ are standard normal.
+
+    Parameters
+    ----------
+    k : int, >= 1
+        Order of the latent process.
+    arms : int, >= 2
+        Number of arms.
+    seed : int, >= 0
+        The same seed gives the same world.
+    radius : float, in (0, 1), default 0.9
+        Spectral radius of Γ: how persistent the latent process is.
+
+    Returns
+    -------
+    LatentAR
+
+    Examples
+    --------
+    >>> import larl
+    >>> world = larl.worlds.random(k=2, arms=3, seed=7)
+    >>> world.arms, round(world.spectral_radius, 3)
+    (3, 0.9)
     """
-    gammas, beta, mu = _drawn("worlds.random", 1, k, arms, seed, radius)
+    gammas, beta, mu = _draw_parameters("worlds.random", 1, k, arms, seed, radius)
     return LatentAR(gammas=gammas.ravel().tolist(), beta=beta.ravel().tolist(), mu=mu.tolist())
 
 
 def random_vector(m: int, k: int, arms: int, seed: int, radius: float = 0.9) -> LatentVAR:
-    """As `random`, with m components of the latent state: every entry of the k matrices and of β is drawn alike."""
+    """Return a random stable `LatentVAR`; as `random`, with a latent state of m components.
+
+    Parameters
+    ----------
+    m : int, >= 1
+        Number of components of the latent state.
+    k : int, >= 1
+        Order of the latent process.
+    arms : int, >= 2
+        Number of arms.
+    seed : int, >= 0
+        The same seed gives the same world.
+    radius : float, in (0, 1), default 0.9
+        Spectral radius of the companion matrix.
+
+    Returns
+    -------
+    LatentVAR
+
+    Examples
+    --------
+    >>> import larl
+    >>> world = larl.worlds.random_vector(m=2, k=1, arms=3, seed=7)
+    >>> world.m, world.arms, round(world.spectral_radius, 3)
+    (2, 3, 0.9)
+    """
     m = integer(1)("worlds.random_vector", "m", m)
-    gammas, beta, mu = _drawn("worlds.random_vector", m, k, arms, seed, radius)
+    gammas, beta, mu = _draw_parameters("worlds.random_vector", m, k, arms, seed, radius)
     return LatentVAR(gammas=gammas.tolist(), beta=beta.tolist(), mu=mu.tolist())
 
 
-def _drawn(owner: str, m: int, k: int, arms: int, seed: int, radius: float) -> tuple[Any, Any, Any]:
+def _draw_parameters(owner: str, m: int, k: int, arms: int, seed: int, radius: float) -> tuple[Any, Any, Any]:
+    """Return random gammas (k, m, m), beta (arms, m) and mu (arms,)."""
     k, arms = integer(1)(owner, "k", k), integer(2)(owner, "arms", arms)
     radius = number(above=0.0, below=1.0)(owner, "radius", radius)
     generator = np.random.default_rng(integer(0)(owner, "seed", seed))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from larl import worlds
 from larl.policies import LARL, Random
 from larl.simulation.compare import compare
-from larl.statespace.kalman import steady_state
+from larl.statespace.steady_state import steady_state
 from larl.theory import bias_row, confidence_radius, noise_scale, regret_bound, reward_parameters, steady_start
 from larl.worlds.latent_ar import LatentAR
 
@@ -28,7 +28,7 @@ def predictions(world: LatentAR, arms: NDArray[np.int64], rewards: Floats) -> Fl
     steady, z = steady_state(world), np.full(world.k, world.stationary_mean)
     found = [z]
     for arm, reward in zip(arms, rewards, strict=True):
-        z = steady.closed @ z + steady.push * ((reward - world.mu[arm]) / world.beta[arm]) + steady.drift
+        z = steady.closed_loop @ z + steady.predictor_gain * ((reward - world.mu[arm]) / world.beta[arm]) + steady.drift
         found.append(z)
     return np.array(found)
 

@@ -28,7 +28,7 @@ from larl.reports.paper.settings import (
 )
 from larl.simulation import plots
 from larl.simulation.result import Result
-from larl.theory import predictability, random_cost, regret_floor
+from larl.theory import predictability, random_regret, regret_floor
 
 SHOWN = (
     LARL_BIC,
@@ -75,7 +75,7 @@ def experiment_1(main: Result, found: dict[str, Result]) -> Section:
         for world, policy, row in ((w, p, summary.loc[w].loc[p]) for w in main.worlds for p in main.policies)
     ]
     value = [
-        [name(k), *(f"{each(worlds.paper(k)):.3f}" for each in (random_cost, regret_floor, predictability))]
+        [name(k), *(f"{each(worlds.paper(k)):.3f}" for each in (random_regret, regret_floor, predictability))]
         for k in ORDERS
     ]
     html = "".join(

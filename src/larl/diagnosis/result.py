@@ -1,0 +1,249 @@
+"""The result of `larl.diagnose`."""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from larl._core.files import write_whole
+from larl.diagnosis.answers import Answer, answer_questions, format_p_value
+from larl.diagnosis.drift import Drift
+from larl.diagnosis.estimates import Estimates, Interval, interval
+from larl.diagnosis.log import Log
+from larl.diagnosis.periodic import PeriodTest
+from larl.diagnosis.replay import ReplayResult, world_interval
+from larl.diagnosis.shared_drift import SharedDrift
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """The five answers about a log, and the results they are based on. `larl.diagnose` returns it.
+
+    ``print(diagnosis)`` shows the answers; `save` writes the page, a table and JSON.
+
+    Attributes
+    ----------
+    log : Log
+        The log as it was read, without periodic components and effects of contexts.
+    fitted : Log
+        The rows to which the latent process was fitted: all, or a subsample of a long log.
+    drift : Drift
+        The test of drift.
+    estimates : Estimates or None
+        Estimates from the fitted latent process. None if there is too little data.
+    replay : ReplayResult or None
+        Simulated policies. None if the log has one arm or too little data, or with ``replay=False``.
+    seed : int
+        The seed.
+    periods : tuple of PeriodTest
+        Tests of a periodic component, each on the rewards that the previous one left.
+    shared_drift : SharedDrift
+        The test of drift that units share.
+
+    Examples
+    --------
+    >>> import larl, numpy as np, pandas as pd
+    >>> log = pd.DataFrame({"t": range(12), "a": [0, 1] * 6, "r": np.arange(12) / 10})
+    >>> diagnosis = larl.diagnose(log, progress=False)
+    >>> diagnosis
+    <Diagnosis of 12 rewards of 1 unit and 2 arms; drift: too little data>
+    >>> diagnosis.table["verdict"].tolist()
+    ['too little data', 'too little data', 'too little data', 'too little data', 'too little data']
+    """
+
+    log: Log
+    fitted: Log
+    drift: Drift
+    estimates: Estimates | None
+    replay: ReplayResult | None
+    seed: int
+    periods: tuple[PeriodTest, ...]
+    shared_drift: SharedDrift
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The five answers in order."""
+        return answer_questions(self.log, self.drift, self.estimates, self.replay, self.periods, self.shared_drift)
+
+    def __repr__(self) -> str:
+        best = f", best: {self.replay.best}" if self.replay else ""
+        return f"<Diagnosis of {self.about.split('.')[0]}; drift: {self.answers[0].verdict}{best}>"
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """One row per question: verdict, answer, and the number it is based on with its 95% interval."""
+        import pandas as pd
+
+        rows = [(a.question, a.verdict, a.answer, a.measure, *a.interval) for a in self.answers]
+        return pd.DataFrame(rows, columns=["question", "verdict", "answer", "measure", "value", "low", "high"])
+
+    @property
+    def text(self) -> str:
+        """The answers as text for a terminal."""
+        from textwrap import fill
+
+        parts = [self.about]
+        for number, each in enumerate(self.answers, 1):
+            answer = fill(each.answer, 100, initial_indent="   ", subsequent_indent="   ")
+            parts.append(f"{number}. {each.question} — {each.verdict}\n{answer}")
+        if self.notes:
+            parts.append("\n".join(fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in self.notes))
+        return "\n\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def about(self) -> str:
+        """Size of the log, in one line."""
+        log = self.log
+        units, arms = f"{log.units:,} unit{'s' * (log.units > 1)}", f"{log.arms} arm{'s' * (log.arms > 1)}"
+        missing = f", {log.missing:,} rows without a reward" if log.missing else ""
+        return f"{log.rows:,} rewards of {units} and {arms}{missing}. A step is {log.step_name}. Intervals are 95%."
+
+    @property
+    def notes(self) -> list[str]:
+        """How the log was read and analysed."""
+        notes = list(self.log.notes)
+        if self.fitted.arms < self.log.arms:
+            notes.append(
+                f"Fit and replays use the {self.fitted.arms} most played arms; steps with other arms count as steps "
+                "without a reward."
+            )
+        if self.fitted.rows < self.log.rows:
+            notes.append(
+                f"The test of drift uses all rewards. The latent process was fitted to {self.fitted.rows:,} of them, "
+                "in segments spread evenly over the log; intervals are wider for that."
+            )
+        if self.log.adjusted and self.replay is not None:
+            notes.append("Replays use rewards without the effects of contexts, and policies get no context.")
+        return [*notes, *self._negative_tests(), *(self.replay.notes if self.replay else ())]
+
+    def _negative_tests(self) -> list[str]:
+        """Return sentences about the tests that detected nothing."""
+        notes = []
+        if self.periods and not self.periods[-1].is_detected:
+            last = self.periods[-1]
+            further = "further " * (len(self.periods) > 1)
+            if math.isnan(last.p_value):
+                notes.append(f"The log is too short to test for {last.tested}.")
+            else:
+                p = format_p_value(last.p_value)
+                notes.append(f"No {further}periodic component was detected ({p}; tested: {last.tested}).")
+        shared = self.shared_drift
+        if self.log.units > 1 and not math.isnan(shared.p_value) and not shared.is_detected:
+            notes.append(f"No drift that units share was detected ({format_p_value(shared.p_value)}).")
+        return notes
+
+    def arms(self) -> "pd.DataFrame":
+        """Return one row per arm: plays, mean reward, and μ, β (for σ_z = 1) and noise sd with their 95% intervals."""
+        import pandas as pd
+
+        rows = []
+        for arm, label in enumerate(self.fitted.labels):
+            index = self.log.labels.index(label)
+            mean = float(self.log.observed_rewards[self.log.arm == index].mean())
+            row: dict[str, Any] = {"arm": label, "plays": int(self.log.plays[index]), "mean": mean}
+            for name, (value, low, high) in self._parameters(arm).items():
+                row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _parameters(self, arm: int) -> dict[str, Interval]:
+        """Return the intervals of an arm's parameters; the arm with the largest |β| has β > 0."""
+        if self.estimates is None:
+            return {}
+        parameters = [draw.parameters for draw in self.estimates.draws]
+        beta = np.array([one.beta[0] * math.sqrt(one.shock[0]) for one in parameters])
+        largest = int(np.abs(np.median(np.abs(beta), axis=0)).argmax())
+        beta = beta * np.where(beta[:, largest] < 0.0, -1.0, 1.0)[:, None]
+        return {
+            "mu": interval(np.array([one.mu[0, arm] for one in parameters])),
+            "beta": interval(beta[:, arm]),
+            "noise": interval(np.sqrt([one.variance[0, arm] for one in parameters])),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all results as JSON types. nan and infinity are None."""
+        values: dict[str, Any] = {
+            "log": {
+                "rows": self.log.rows,
+                "units": self.log.units,
+                "missing": self.log.missing,
+                "fitted_rows": self.fitted.rows,
+                "seed": self.seed,
+            },
+            "answers": [answer.to_dict() for answer in self.answers],
+            "drift": {
+                "verdict": self.drift.verdict,
+                "p_value": self.drift.p_value,
+                "lags": self.drift.lags.tolist(),
+                "band": self.drift.band.tolist(),
+                "rewards_needed": self.drift.rewards_needed,
+            },
+            "periods": [each._asdict() | {"found": each.is_detected} for each in self.periods],
+            "units_together": self.shared_drift._asdict() | {"found": self.shared_drift.is_detected},
+            "arms": self.arms().to_dict("records"),
+            "notes": self.notes,
+        }
+        if self.estimates is not None:
+            values["orders"] = {
+                "weights": self.estimates.weights.tolist(),
+                "best": self.estimates.best,
+                "interval": list(self.estimates.orders),
+            }
+            values["forecasts"] = [list(interval(column)) for column in self.estimates.forecasts.T]
+        if self.replay is not None:
+            values["best"] = {"policy": self.replay.best, "s": self.replay.best_s, "good_s": self.replay.good_s}
+            values["regret_a_step"] = {"the log": list(world_interval(self.replay.log_regret))} | {
+                name: list(self.replay.regret_of(name)) for name in self.replay.regret
+            }
+            values["saved_a_step"] = {name: list(self.replay.saving_of(name)) for name in self.replay.regret}
+        plain: dict[str, Any] = _to_json_types(values)
+        return plain
+
+    def save(self, path: str | Path) -> Path:
+        """Write the HTML page and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ends in .html, or a folder. A folder also gets answers.csv and diagnosis.json.
+
+        Returns
+        -------
+        Path
+        """
+        from larl.diagnosis.page import render_page
+
+        target = Path(path)
+        html = render_page(self).encode()
+        if target.suffix.lower() in (".html", ".htm"):
+            return write_whole(target, partial(_write_bytes, html))
+        write_whole(target / "answers.csv", partial(self.table.to_csv, index=False))
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        write_whole(target / "diagnosis.json", partial(_write_bytes, text.encode()))
+        return write_whole(target / "diagnosis.html", partial(_write_bytes, html))
+
+
+def _write_bytes(content: bytes, draft: Path) -> None:
+    """Write content to a draft file; for `write_whole`."""
+    draft.write_bytes(content)
+
+
+def _to_json_types(value: Any) -> Any:
+    """Return a value with NumPy types replaced by JSON types; nan and infinity are None."""
+    if isinstance(value, dict):
+        return {str(key): _to_json_types(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json_types(each) for each in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
