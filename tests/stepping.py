@@ -6,7 +6,7 @@ import numpy as np
 
 from larl._core.compile import entry_point
 from larl._core.random import empty_bits, seed_bits
-from larl.live.kernels import go_through
+from larl.live.kernels import replay
 from larl.policies._contract import act
 
 NOTHING = np.zeros((1, 0))
@@ -26,4 +26,4 @@ def decide(state: Any, word: int) -> int:
 
 def learn(state: Any, arm: int, reward: float) -> None:
     """Teach the State what came of an arm; a reward of nan is missing."""
-    go_through(state, NOTHING, np.array([arm]), np.array([float(reward)]), 0, 1)
+    replay(state, NOTHING, np.array([arm]), np.array([float(reward)]), 0, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from larl._core.files import output_folder, write_whole
+from larl._core.files import output_folder, write_atomically
 from larl.cli import app
 
 STUDY = 'horizon = 5\ntrials = 2\n[worlds.drift]\npaper = 1\n[policies.UCB]\npolicy = "UCB"\n'
@@ -41,7 +41,7 @@ def test_what_was_finished_and_what_was_there_stays(tmp_path):
 
 def test_a_file_that_could_not_be_written_leaves_no_folder(tmp_path):
     with pytest.raises(ValueError, match=r"table"):
-        write_whole(tmp_path / "new" / "table.csv", fail)
+        write_atomically(tmp_path / "new" / "table.csv", fail)
     assert not (tmp_path / "new").exists()
 
 

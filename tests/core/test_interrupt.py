@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from larl._core.interrupt import Uninterrupted
+from larl._core.interrupt import DeferInterrupt
 
 pytestmark = pytest.mark.timing
 
@@ -23,7 +23,7 @@ def test_it_is_heard_when_the_work_is_done() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("all of it")
 
@@ -37,7 +37,7 @@ def test_a_second_one_is_heard_at_once() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("before")
             os.kill(os.getpid(), signal.SIGINT)
@@ -53,8 +53,8 @@ def test_within_another_the_outer_one_hears_it() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
-            with Uninterrupted():
+        with DeferInterrupt():
+            with DeferInterrupt():
                 os.kill(os.getpid(), signal.SIGINT)
                 done.append("within")
             done.append("after")
@@ -65,7 +65,7 @@ def test_within_another_the_outer_one_hears_it() -> None:
 
 
 def test_what_goes_wrong_meanwhile_is_said() -> None:
-    with pytest.raises(ValueError, match="wrong"), Uninterrupted():
+    with pytest.raises(ValueError, match="wrong"), DeferInterrupt():
         raise ValueError("wrong")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -74,14 +74,14 @@ def test_whoever_handles_it_otherwise_and_other_threads_are_left_alone() -> None
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
         assert heard == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
 
     def work() -> None:
-        with Uninterrupted():
+        with DeferInterrupt():
             heard.append(0)
 
     thread = threading.Thread(target=work)

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_whole(path: str | Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
+def write_atomically(path: str | Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
     """Let `write` make a file under a temporary name, then move it to `path`; on any failure nothing is left behind.
 
     `private`: only the owner may read it (mode 0600), for data of people; otherwise the umask decides.

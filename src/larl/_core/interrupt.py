@@ -5,7 +5,7 @@ import threading
 from types import FrameType, TracebackType
 
 
-class Uninterrupted:
+class DeferInterrupt:
     """Ctrl-C is heard when this is over, for work that is soon done; a second one at once.
 
     Within Python's thread pool it can leave a lock held, and then nobody gets any further, or let one go twice.

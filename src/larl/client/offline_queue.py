@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 
 
@@ -69,7 +69,7 @@ class Pending:
         if self._path is not None:
             words = {"odds": self.odds, "held": [fallback._asdict() for fallback in self.held.values()]}
             text = json.dumps(words)
-            write_whole(self._path, lambda draft: draft.write_text(text, encoding="utf-8"), private=True)
+            write_atomically(self._path, lambda draft: draft.write_text(text, encoding="utf-8"), private=True)
 
     def _read(self, path: Path) -> None:
         try:

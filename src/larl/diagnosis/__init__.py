@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue, boolean, integer, optional
 from larl.diagnosis.answers import Answer, answers, p_of
@@ -195,11 +195,11 @@ class Diagnosis:
         target = Path(path)
         whole_page = page(self).encode()
         if target.suffix.lower() in (".html", ".htm"):
-            return write_whole(target, partial(_bytes, whole_page))
-        write_whole(target / "answers.csv", partial(self.table.to_csv, index=False))
+            return write_atomically(target, partial(_bytes, whole_page))
+        write_atomically(target / "answers.csv", partial(self.table.to_csv, index=False))
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        write_whole(target / "diagnosis.json", partial(_bytes, text.encode()))
-        return write_whole(target / "diagnosis.html", partial(_bytes, whole_page))
+        write_atomically(target / "diagnosis.json", partial(_bytes, text.encode()))
+        return write_atomically(target / "diagnosis.html", partial(_bytes, whole_page))
 
 
 def _bytes(content: bytes, draft: Path) -> None:

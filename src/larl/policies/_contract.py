@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-from larl._core.compile import POLICY_NAMES, fields_nan, generic, implement
+from larl._core.compile import POLICY_NAMES, fields_nan, generic, has_implementation, implement
 from larl._core.random import Bits
 from larl._core.validation import InvalidValue, check_fields, known_fields, mapping, required
 from larl.policies._probabilities import Floats, Mask, evenly, surely
@@ -138,7 +138,7 @@ def register(
 
 def has_law(state: Any) -> bool:
     """Whether the policy of a State says with which probabilities it chooses."""
-    return any(type(state) in function.__dict__["table"] for function in (action_probabilities, predict))
+    return any(has_implementation(function, type(state)) for function in (action_probabilities, predict))
 
 
 LIVE: dict[str, Callable[..., Any]] = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 
 WIDTH = "td:first-child { width: 60%; }"  # the same in all tables
 
@@ -109,7 +109,7 @@ class Report:
         """`rehearsal.json` and `rehearsal.html` into a folder."""
         texts = {"rehearsal.json": json.dumps(self.to_dict(), indent=1) + "\n", "rehearsal.html": self.page()}
         return [
-            write_whole(out / name, partial(Path.write_text, data=text, encoding="utf-8"))
+            write_atomically(out / name, partial(Path.write_text, data=text, encoding="utf-8"))
             for name, text in texts.items()
         ]
 

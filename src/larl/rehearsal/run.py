@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from larl._core.interrupt import Uninterrupted
+from larl._core.interrupt import DeferInterrupt
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue
 from larl.client import Client, Outcome, Reward
@@ -46,12 +46,12 @@ def _play(plan: Plan, client: Client, players: Sequence[Player], progress: bool 
         def all_do(do: Callable[[Player], None]) -> None:
             finished: SimpleQueue[Future[None]] = SimpleQueue()
             try:
-                with Uninterrupted():
+                with DeferInterrupt():
                     for player in players:
                         pool.submit(do, player).add_done_callback(finished.put)
                 for _ in players:
                     done = finished.get()
-                    with Uninterrupted():
+                    with DeferInterrupt():
                         done.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._core.compile import assign, copy_fields, implement
-from larl._core.random import GOLDEN, OWN, bits_to_uniform, normal_pair, random_bits, stream
+from larl._core.random import GOLDEN, UNIT_PARAMETERS, bits_to_uniform, normal_pair, random_bits, stream
 from larl._core.validation import (
     InvalidValue,
     Matrix,
@@ -218,7 +218,7 @@ class HeterogeneousState(NamedTuple):
 
 def heterogeneous_begin(latent: HeterogeneousState, seed: int, trial: int) -> None:
     begin(latent.base, seed, trial)
-    key, m = stream(seed, trial, OWN), latent.beta.shape[1]
+    key, m = stream(seed, trial, UNIT_PARAMETERS), latent.beta.shape[1]
     for arm in range(latent.mu.size):
         draw, length = normal_pair(key, arm * (m + 1))[0], 0.0
         latent.base.mu[arm] = latent.mu[arm] + latent.mu_sd * draw
