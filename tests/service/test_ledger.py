@@ -2,15 +2,15 @@
 
 import pytest
 
-from larl.client import Decided, Outcome, Reward
+from larl.client import DecisionRecord, RewardRecord, ServiceDecision
 from larl.rehearsal.ledger import Ledger
 
 PATIENCE = 3
 
 
-def answer(t: int, arm: str | None = "a") -> Decided:
+def answer(t: int, arm: str | None = "a") -> ServiceDecision:
     odds = {"a": 1.0, "b": 0.0}
-    return Decided(f"s.0-{t}-x", "s", "u", t, arm, odds, None, None, False, False, "policy", 1, "0", "now")
+    return ServiceDecision(f"s.0-{t}-x", "s", "u", t, arm, odds, None, None, False, False, "policy", 1, "0", "now")
 
 
 def ledger(steps: int, default: float | None = None) -> Ledger:
@@ -24,11 +24,11 @@ def known(of: Ledger, t: int = 0) -> tuple[str, float | None]:
     return of.entries[t].state, of.entries[t].reward
 
 
-def records(of: Ledger) -> tuple[list[Outcome], list[Reward]]:
+def records(of: Ledger) -> tuple[list[DecisionRecord], list[RewardRecord]]:
     """What a service that is right would say."""
-    decisions = [Outcome(*each.answer, None, each.state, each.reward, "a", None) for each in of.entries]
+    decisions = [DecisionRecord(*each.answer, None, each.state, each.reward, "a", None) for each in of.entries]
     rewards = [
-        Reward(each.answer.id, value, None, "?", "now", 0, "u", default)
+        RewardRecord(each.answer.id, value, None, "?", "now", 0, "u", default)
         for each in of.entries
         for value, default in each.rows
     ]

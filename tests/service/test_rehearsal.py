@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import larl
 from larl.cli import app
-from larl.client import Client, Outcome, Study
+from larl.client import Client, DecisionRecord, StudyInfo
 from larl.rehearsal.plan import Plan, read_plan
 from larl.rehearsal.run import rehearse
 from larl.service.access import Access
@@ -131,7 +131,7 @@ def test_one_seed_is_one_rehearsal(tmp_path: Path, client: Client) -> None:
 class Meddling(Client):
     """While the rehearsal looks at the records, somebody else has used the study."""
 
-    def decisions(self, study: str, unit: str | None = None) -> Iterator[Outcome]:
+    def decisions(self, study: str, unit: str | None = None) -> Iterator[DecisionRecord]:
         found = list(super().decisions(study, unit))
         if found:
             observed = next(each for each in reversed(found) if each.state == "observed")
@@ -153,7 +153,7 @@ def test_what_was_not_sent_is_found(tmp_path: Path, place: tuple[str, str], monk
 class Closing(Client):
     """A study is closed by somebody else as soon as it is made."""
 
-    def create_study(self, study: str, *words: Any, **terms: Any) -> Study:
+    def create_study(self, study: str, *words: Any, **terms: Any) -> StudyInfo:
         made = super().create_study(study, *words, **terms)
         self.close_study(study, "enough")
         return made

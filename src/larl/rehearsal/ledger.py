@@ -6,7 +6,7 @@ Nothing here asks the service or shares its code: a ledger and the service can o
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from larl.client import Decided, Outcome, Reward
+from larl.client import DecisionRecord, RewardRecord, ServiceDecision
 
 FIRST = ("learnt", "repaired")  # how the first reward of a decision is taken: at once, or after further decisions
 
@@ -15,7 +15,7 @@ FIRST = ("learnt", "repaired")  # how the first reward of a decision is taken: a
 class Entry:
     """A decision, and what was sent for it."""
 
-    answer: Decided
+    answer: ServiceDecision
     state: str
     reward: float | None = None
     rows: list[tuple[float | None, bool]] = field(default_factory=list)  # values, and whether they were filled in
@@ -32,7 +32,7 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
-    def decided(self, answer: Decided) -> None:
+    def decided(self, answer: ServiceDecision) -> None:
         """A decision was made; before it, a reward that did not come in time was filled in."""
         due = len(self.entries) - self.patience
         if due >= 0 and self.entries[due].state == "pending":
@@ -69,7 +69,7 @@ class Ledger:
         if not right:
             self.differences.append(f"{self.unit}: {found}; it should be {expected}")
 
-    def compare(self, decisions: Sequence[Outcome], rewards: Iterable[Reward]) -> None:
+    def compare(self, decisions: Sequence[DecisionRecord], rewards: Iterable[RewardRecord]) -> None:
         """Find where the service's records of this unit are other than what was sent."""
         self.expect(len(decisions) == len(self.entries), f"{len(decisions)} decisions", len(self.entries))
         rows: dict[str, list[tuple[float | None, bool]]] = {}
@@ -77,7 +77,7 @@ class Ledger:
             rows.setdefault(reward.decision, []).append((reward.value, reward.default))
         for entry, found in zip(self.entries, decisions, strict=False):
             name = f"decision {entry.answer.id}"
-            kept = Decided(**{key: getattr(found, key) for key in Decided._fields})
+            kept = ServiceDecision(**{key: getattr(found, key) for key in ServiceDecision._fields})
             self.expect(kept == entry.answer, f"{name} is kept as {kept}", entry.answer)
             self.expect(found.state == entry.state, f"the reward of {name} is {found.state}", entry.state)
             self.expect(found.reward == entry.reward, f"the reward of {name} is {found.reward!r}", repr(entry.reward))

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from larl.client import Decided
+from larl.client import ServiceDecision
 from larl.service.terms import Terms
 
 TOO_LARGE = 70_000  # bytes; a service takes 65,536
@@ -19,7 +19,7 @@ class Malformed(NamedTuple):
     token: str | None = None
 
 
-def repertoire(terms: Terms, decision: Decided, key: str, guarded: bool) -> list[Malformed]:
+def repertoire(terms: Terms, decision: ServiceDecision, key: str, guarded: bool) -> list[Malformed]:
     """All of them, around a decision that was made by `key`. `guarded`: the service asks for tokens."""
     decide, reward = f"/v1/studies/{terms.study}/decisions", f"/v1/decisions/{decision.id}/reward"
     nowhere = f"/v1/decisions/{terms.study}.0-999999999-{'0' * 16}/reward"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from larl._core.random import bits_at, stream_key
-from larl.client import Client, Decided, RequestRefused, Taken
+from larl.client import Client, RequestRefused, RewardReceipt, ServiceDecision
 from larl.rehearsal.ledger import Ledger
 from larl.rehearsal.malformed import Malformed, repertoire
 from larl.rehearsal.plan import Plan
@@ -79,7 +79,7 @@ class Player:
             self._send_malformed(t, answer)
         self._walk.advance(arm)
 
-    def _decide(self, t: int, key: str) -> Decided:
+    def _decide(self, t: int, key: str) -> ServiceDecision:
         plan, traffic, chance = self._plan, self._plan.traffic, self._chance(t, "moment")
         study, context = plan.terms.study, [float(x) for x in self._walk.context] if plan.terms.width else None
         if chance < traffic.host:
@@ -101,9 +101,9 @@ class Player:
 
     def _abandon(self, path: str, words: Any) -> None:
         """Send a request, and be gone before its answer."""
-        line = self._client.wire.connect()
+        line = self._client.transport.connect()
         try:
-            self._client.wire.ask(line, "POST", path, json.dumps(words).encode())
+            self._client.transport.write_request(line, "POST", path, json.dumps(words).encode())
         finally:
             line.close()
 
@@ -144,13 +144,13 @@ class Player:
             self.sent["reward corrected"] += 1
             self._observe(t, value + CORRECTION, f"{key}-corrected")
 
-    def _observe(self, t: int, value: float, key: str) -> Taken:
+    def _observe(self, t: int, value: float, key: str) -> RewardReceipt:
         name = self.ledger.entries[t].answer.id
         answer = self._timed("reward", lambda: self._client.observe(name, value, key))
         self.ledger.sent(t, value, answer.taken)
         return answer
 
-    def _send_malformed(self, t: int, answer: Decided) -> None:
+    def _send_malformed(self, t: int, answer: ServiceDecision) -> None:
         """Now and then something that must be refused; the first unit tries all of it in the end."""
         known = repertoire(self._plan.terms, answer, f"{self.name}-{t}", self._guarded)
         if self._number == 0 and t == self._plan.steps - 1:
@@ -160,9 +160,9 @@ class Player:
             self._try(known[int(self._chance(t, "which") * len(known))])
 
     def _try(self, each: Malformed) -> None:
-        answer = self._client.wire.send("POST", each.path, each.body, each.token)
+        answer = self._client.transport.send("POST", each.path, each.body, each.token)
         while answer.status == 429:
             time.sleep(max(answer.retry_after, 0.1))
-            answer = self._client.wire.send("POST", each.path, each.body, each.token)
+            answer = self._client.transport.send("POST", each.path, each.body, each.token)
         self.refused[each.name, answer.status] += 1
         self.ledger.expect(400 <= answer.status < 500, f"what is malformed ({each.name}) got {answer.status}", "4xx")

@@ -16,12 +16,12 @@ import numpy as np
 from larl._core.interrupt import DeferInterrupt
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue
-from larl.client import Client, Outcome, Reward
+from larl.client import Client, DecisionRecord, RewardRecord
 from larl.rehearsal.plan import Plan
 from larl.rehearsal.player import Player
 from larl.rehearsal.report import Estimate, Report
 
-Item = TypeVar("Item", Outcome, Reward)
+Item = TypeVar("Item", DecisionRecord, RewardRecord)
 
 
 def rehearse(plan: Plan, client: Client, *, guarded: bool = False, progress: bool | None = None) -> Report:
@@ -105,13 +105,13 @@ def _by_unit(items: Sequence[Item]) -> dict[str, list[Item]]:
     return found
 
 
-def _share(arm: str, made: dict[str, list[Outcome]]) -> Estimate:
+def _share(arm: str, made: dict[str, list[DecisionRecord]]) -> Estimate:
     """How often an arm was decided on, where there was one."""
     chosen = [[each.arm == arm for each in decisions if each.arm is not None] for decisions in made.values()]
     return Estimate.of([float(np.mean(each)) for each in chosen if each])
 
 
-def _mean_reward(made: dict[str, list[Outcome]]) -> Estimate:
+def _mean_reward(made: dict[str, list[DecisionRecord]]) -> Estimate:
     known = [[each.reward for each in decisions if each.reward is not None] for decisions in made.values()]
     return Estimate.of([float(np.mean(each)) for each in known if each])
 
