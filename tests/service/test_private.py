@@ -72,7 +72,7 @@ def test_decisions_that_a_client_keeps(tmp_path: Path) -> None:
     file.chmod(0o644)  # as an older version left it
     Client("http://127.0.0.1:9", pending=file, retries=0).fallback("sleep", "u")
     assert modes(tmp_path) == {"pending.json": "0o600"}
-    assert len(json.loads(file.read_text())["held"]) == 1
+    assert len(json.loads(file.read_text())["decisions"]) == 1
 
 
 def test_a_storage_that_everybody_can_read_is_left_so_with_a_warning(tmp_path: Path) -> None:

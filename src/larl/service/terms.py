@@ -18,6 +18,8 @@ from larl.live.files import state_arrays
 from larl.policies import from_dict
 from larl.policies._pooling import pooled
 
+STUDY_FIELDS = {"min_probability": "floor", "max_delay": "patience"}  # argument of Agent and Cohort: field of a study
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -74,6 +76,8 @@ class Terms:
         try:
             self.mind(0)
         except InvalidValue as error:
+            if error.name in STUDY_FIELDS:
+                raise InvalidValue(error.owner, STUDY_FIELDS[error.name], error.value, error.accepted) from error
             if error.name != "world":
                 raise
             accepted = "a policy that learns from rewards alone; this one must know the world, as in a simulation"
