@@ -1,4 +1,4 @@
-"""Ctrl-C where it would do harm is heard a moment later."""
+"""SIGINT is deferred to the end of a critical section."""
 
 import os
 import signal
@@ -13,13 +13,15 @@ pytestmark = pytest.mark.timing
 
 
 @pytest.fixture(autouse=True)
-def _as_usual() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+def _default_handler() -> Iterator[None]:
+    previous = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # the process that runs the tests may ignore SIGINT
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, previous)
 
 
-def test_it_is_heard_when_the_work_is_done() -> None:
+def test_interrupt_is_raised_after_the_block() -> None:
     done: list[str] = []
 
     def work() -> None:
@@ -33,7 +35,7 @@ def test_it_is_heard_when_the_work_is_done() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_one_is_heard_at_once() -> None:
+def test_second_interrupt_is_raised_at_once() -> None:
     done: list[str] = []
 
     def work() -> None:
@@ -49,7 +51,7 @@ def test_a_second_one_is_heard_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_within_another_the_outer_one_hears_it() -> None:
+def test_nested_block_defers_to_the_outer_one() -> None:
     done: list[str] = []
 
     def work() -> None:
@@ -64,27 +66,27 @@ def test_within_another_the_outer_one_hears_it() -> None:
     assert done == ["within", "after"]
 
 
-def test_what_goes_wrong_meanwhile_is_said() -> None:
+def test_error_in_the_block_is_raised() -> None:
     with pytest.raises(ValueError, match="wrong"), DeferInterrupt():
         raise ValueError("wrong")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_whoever_handles_it_otherwise_and_other_threads_are_left_alone() -> None:
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+def test_custom_handlers_and_other_threads_are_not_affected() -> None:
+    received: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
-        assert heard == [signal.SIGINT]
+        assert received == [signal.SIGINT]
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
     def work() -> None:
         with DeferInterrupt():
-            heard.append(0)
+            received.append(0)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert heard == [signal.SIGINT, 0]
+    assert received == [signal.SIGINT, 0]
