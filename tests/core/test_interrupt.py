@@ -14,9 +14,7 @@ pytestmark = pytest.mark.timing
 
 @pytest.fixture(autouse=True)
 def _default_handler() -> Iterator[None]:
-    previous = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # the process that runs the tests may ignore SIGINT
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest's parent may ignore it
     yield
     signal.signal(signal.SIGINT, previous)
 

@@ -28,12 +28,12 @@ def picks(key, count, arms):
 
 @numba.njit
 def keys(seeds, trials):
-    keys_ = []
+    all_keys = []
     for seed in range(seeds):
         for trial in range(trials):
             for name in (random.START, random.WORLD, random.POLICY):
-                keys_.append(random.stream(seed, trial, name))
-    return keys_
+                all_keys.append(random.stream(seed, trial, name))
+    return all_keys
 
 
 def test_random_bits_are_splitmix64():
@@ -43,8 +43,8 @@ def test_random_bits_are_splitmix64():
 
 
 def test_streams_of_all_trials_differ():
-    keys_ = keys(50, 200)
-    assert len(set(keys_)) == len(keys_) == 50 * 200 * 3
+    all_keys = keys(50, 200)
+    assert len(set(all_keys)) == len(all_keys) == 50 * 200 * 3
 
 
 def test_neighbouring_streams_are_uncorrelated():
@@ -81,7 +81,7 @@ def steps_of_draws(count):
 
 
 def test_draws_of_one_step_are_independent():
-    # The rank correlation of n independent pairs is 0 with standard error 1/√n; so is that of distances from the middle.
+    # Rank correlations of n independent pairs are 0 with standard error 1/√n, also of distances from the middle.
     n = 40_000
     ranks = stats.rankdata(steps_of_draws(n), axis=0)
     for values in (ranks, np.abs(ranks - ranks.mean(axis=0))):
