@@ -62,9 +62,8 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     with load(arguments.load):
         failures = stress(arguments.runs, arguments.options, FOLDER)
-    print(
-        f"{arguments.runs} runs on {os.cpu_count()} cores with {arguments.load} busy processes: {failures.total()} failures"
-    )
+    setting = f"{arguments.runs} runs on {os.cpu_count()} cores with {arguments.load} busy processes"
+    print(f"{setting}: {failures.total()} failures")
     for name, count in failures.most_common():
         print(f"  {count} × {name}; the output is in {FOLDER}")
     sys.exit(1 if failures else 0)
