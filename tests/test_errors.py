@@ -201,11 +201,11 @@ def test_estimated_memory_equals_size_of_state():
     for n in (5_000, 20_000):
         window = larl.SlidingWindowUCB(n)
         true = memory.state_bytes(window.init(2, horizon=5))
-        found = memory.extrapolated(lambda n: memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
-        assert found == pytest.approx(true, rel=1e-9)
+        estimate = memory.extrapolated(lambda n: memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
+        assert estimate == pytest.approx(true, rel=1e-9)
     true = memory.state_bytes(larl.LARL(400).init(2, horizon=5))
-    found = memory.extrapolated(lambda s: memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
-    assert found == pytest.approx(true, rel=1e-9)
+    estimate = memory.extrapolated(lambda s: memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
+    assert estimate == pytest.approx(true, rel=1e-9)
     assert memory.extrapolated(lambda n: 2 ** (n // 8), 10**6) is None  # not a polynomial: no estimate
 
 

@@ -41,8 +41,8 @@ def test_installed_numba_has_every_attribute() -> None:
 @pytest.mark.parametrize("path", ATTRIBUTES)
 def test_missing_attribute_is_detected(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, _, name = path.rpartition(".")
-    found: Any = pydoc.locate(owner)
-    for each in getattr(found, "__mro__", (found,)):
+    target: Any = pydoc.locate(owner)
+    for each in getattr(target, "__mro__", (target,)):
         if name in vars(each):
             monkeypatch.delattr(each, name)
     assert path in missing_attributes()

@@ -54,12 +54,12 @@ def _find(path: str) -> Any:
     parts = path.split(".")
     modules = [part for part in parts[:-1] if not part[0].isupper()]
     try:
-        found: Any = import_module(".".join(modules))
+        target: Any = import_module(".".join(modules))
     except ImportError:
         return None
     for name in parts[len(modules) :]:
-        found = getattr(found, name, None)
-    return found
+        target = getattr(target, name, None)
+    return target
 
 
 def _can_use_pipeline() -> bool:
