@@ -58,7 +58,7 @@ INLINE = INNER | {"forceinline": True}
 
 def source_digest() -> str:
     """Sixteen hex digits that change whenever a source that can be compiled into a kernel changes."""
-    digest = hashlib.sha256(b"" if PIPELINE else b"plain numba")  # the two pipelines do not share machine code
+    digest = hashlib.sha256()
     for pattern in KERNEL_SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -73,7 +73,8 @@ def cache_folder() -> Path:
         base = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "larl" / source_digest()
+    pipeline = "" if PIPELINE else "-plain"  # machine code of the two pipelines is not shared
+    folder = base / "larl" / f"{source_digest()}{pipeline}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
