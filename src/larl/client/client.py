@@ -1,10 +1,8 @@
 """`Client`: a client of the decision service, built on the standard library only."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from larl.client.models import (
     ClosedStudy,
@@ -19,15 +17,16 @@ from larl.client.models import (
     policy_spec,
     read,
 )
-from larl.client.offline_queue import FallbackDecision, OfflineQueue, draw
-from larl.client.reader import StudyReader, api_path
-from larl.client.transport import RequestRefused, Transport
+from larl.client.offline_queue import FallbackDecision, OfflineQueue
+from larl.client.outside_decisions import OutsideDecisions, new_key
+from larl.client.reader import api_path
+from larl.client.transport import Transport
 
 if TYPE_CHECKING:
     from larl.policies import Policy
 
 
-class Client(StudyReader):
+class Client(OutsideDecisions):
     """A client of the decision service. Threads can share it.
 
     A request without an answer, or with status 429, 502, 503 or 504, is repeated with the same key and increasing
@@ -130,8 +129,39 @@ such as http://127.0.0.1:8080
         floor: float | None = None,
         key: str | None = None,
     ) -> PolicyChange:
-        """Replace version `replaces` of a study's policy. `floor`: a new minimum probability of an arm."""
-        body = {"key": _key(key), "policy": policy_spec(policy), "replaces": replaces, "reason": reason, "floor": floor}
+        """Replace a study's policy. The new policy learns from all earlier decisions.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+        policy : Policy or mapping
+            As for ``create_study``.
+        replaces : int
+            Version of the policy to be replaced: the study's ``policy_version``.
+        reason : str
+            Reason, for the record.
+        floor : float, optional
+            New minimum probability of an available arm.
+        key : str, optional
+            Key of the request: a repetition with the same key returns the same answer. Random by default.
+
+        Returns
+        -------
+        PolicyChange
+
+        Raises
+        ------
+        RequestRefused
+            If the policy is not usable or another version is in force.
+        """
+        body = {
+            "key": new_key(key),
+            "policy": policy_spec(policy),
+            "replaces": replaces,
+            "reason": reason,
+            "floor": floor,
+        }
         return read(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:
@@ -178,7 +208,7 @@ such as http://127.0.0.1:8080
         """
         if self._queue.decisions:
             self.ingest_pending(study)
-        fields = {"unit": unit, "key": _key(key), "available": available, "reason": reason, "context": context}
+        fields = {"unit": unit, "key": new_key(key), "available": available, "reason": reason, "context": context}
         body = {name: value for name, value in fields.items() if value is not None}
         return read(ServiceDecision, self.transport.request("POST", api_path("studies", study, "decisions"), body))
 
@@ -189,8 +219,30 @@ such as http://127.0.0.1:8080
         key: str | None = None,
         arm: str | None = None,
     ) -> RewardReceipt:
-        """Report the reward of a decision (None: there is none). `arm`: the arm that was played, if another."""
-        key = _key(key)
+        """Report the reward of a decision.
+
+        Parameters
+        ----------
+        decision : ServiceDecision, DecisionRecord, FallbackDecision or str
+            The decision or its id.
+        value : float or None
+            The reward; None if there is none.
+        key : str, optional
+            Key of the request: a repetition with the same key returns the same answer. Random by default.
+        arm : str, optional
+            The arm that was played, if it is not the one that was chosen.
+
+        Returns
+        -------
+        RewardReceipt
+            Its ``taken`` is the status of the reward: a value of ``larl.RewardStatus``, or ``"stored"`` if the policy
+            has failed.
+
+        Raises
+        ------
+        RequestRefused, ServiceUnreachable
+        """
+        key = new_key(key)
         if isinstance(decision, FallbackDecision):
             arm, decision = arm or decision.arm, self._ingest_fallback(decision)
         body = {"key": key, "value": value, "arm": arm}
@@ -200,7 +252,7 @@ such as http://127.0.0.1:8080
         self, decision: ServiceDecision | DecisionRecord | str, delivered: bool = True, key: str | None = None
     ) -> DeliveryReceipt:
         """Report whether a decision reached the unit."""
-        body = {"key": _key(key), "delivered": delivered}
+        body = {"key": new_key(key), "delivered": delivered}
         path = api_path("decisions", _id(decision), "delivered")
         return read(DeliveryReceipt, self.transport.request("POST", path, body))
 
@@ -209,87 +261,6 @@ such as http://127.0.0.1:8080
         path = api_path("studies", study, "issues", issue, "resolved")
         return read(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
 
-    def ingest(
-        self,
-        study: str,
-        unit: str,
-        arm: str,
-        made: datetime | None = None,
-        key: str | None = None,
-        probabilities: Mapping[str, float] | None = None,
-        context: Sequence[float] | None = None,
-        reason: str | None = None,
-    ) -> ServiceDecision:
-        """Report a decision that was made outside the service, now or at the time `made`."""
-        at = (made or datetime.now(UTC)).isoformat()
-        body: dict[str, Any] = {"unit": unit, "key": _key(key), "arm": arm, "made": at, "probabilities": probabilities}
-        body |= {"context": context, "reason": reason}
-        return read(ServiceDecision, self.transport.request("POST", api_path("studies", study, "ingest"), body))
-
-    def fallback(
-        self,
-        study: str,
-        unit: str,
-        key: str | None = None,
-        available: Sequence[str] | None = None,
-        reason: str | None = None,
-        context: Sequence[float] | None = None,
-        probabilities: Mapping[str, float] | None = None,
-    ) -> FallbackDecision:
-        """Decide locally because the service is unreachable, with `probabilities` or the study's fallback ones.
-
-        Pass the `key` of the unanswered request. The decision is reported to the service by the next ``decide`` in the
-        study, by ``ingest_pending``, or by ``observe``.
-        """
-        known = probabilities or self._queue.probabilities.get(study) or self.study(study).fallback
-        arm, used = draw(known, available)
-        decision = FallbackDecision(
-            study=study,
-            unit=unit,
-            key=_key(key),
-            arm=arm,
-            probabilities=used,
-            made=datetime.now(UTC).isoformat(),
-            available=None if available is None else list(available),
-            reason=reason,
-            context=None if context is None else list(context),
-        )
-        self._queue.add(decision)
-        return decision
-
-    @property
-    def pending(self) -> list[FallbackDecision]:
-        """Fallback decisions that the service does not have, oldest first; `refused` says why it refused one."""
-        return list(self._queue.decisions.values())
-
-    def ingest_pending(self, study: str | None = None) -> list[ServiceDecision]:
-        """Report pending fallback decisions, of one study or of all. A refused one stays pending, with the reason."""
-        waiting = [each for each in self.pending if each.refused is None and study in (None, each.study)]
-        ingested = []
-        for each in waiting:
-            try:
-                ingested.append(self._ingest_fallback(each))
-            except RequestRefused as error:
-                self._queue.add(each._replace(refused=str(error)))
-        return ingested
-
-    def _ingest_fallback(self, decision: FallbackDecision) -> ServiceDecision:
-        """The service's record of a fallback decision; its own decision if it had answered the request after all."""
-        try:
-            body = decision.ingest_request()
-            response = self.transport.request("POST", api_path("studies", decision.study, "ingest"), body)
-        except RequestRefused as error:
-            if error.field != "key":
-                raise
-            body = decision.decision_request()
-            response = self.transport.request("POST", api_path("studies", decision.study, "decisions"), body)
-        self._queue.remove(decision.key)
-        return read(ServiceDecision, response)
-
 
 def _id(decision: ServiceDecision | DecisionRecord | str) -> str:
     return decision if isinstance(decision, str) else decision.id
-
-
-def _key(key: str | None) -> str:
-    return str(uuid4()) if key is None else key

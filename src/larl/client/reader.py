@@ -31,19 +31,63 @@ class StudyReader:
         return self._study_info(self.transport.request("GET", api_path("studies", study)))
 
     def units(self, study: str) -> Iterator[UnitInfo]:
-        """The units of a study, in order of registration."""
+        """The units of a study, in order of registration.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+
+        Yields
+        ------
+        UnitInfo
+        """
         return self._pages(UnitInfo, api_path("studies", study, "units"))
 
     def decisions(self, study: str, unit: str | None = None) -> Iterator[DecisionRecord]:
-        """The decisions of a study or of one unit, with their rewards, oldest first."""
+        """The decisions of a study or of one unit, with their rewards, oldest first.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+        unit : str, optional
+            Only decisions of this unit.
+
+        Yields
+        ------
+        DecisionRecord
+        """
         return self._pages(DecisionRecord, api_path("studies", study, "decisions"), unit)
 
     def rewards(self, study: str, unit: str | None = None) -> Iterator[RewardRecord]:
-        """The rewards of a study or of one unit, in order of arrival, with default rewards."""
+        """The rewards of a study or of one unit, in order of arrival, with default rewards.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+        unit : str, optional
+            Only rewards of this unit.
+
+        Yields
+        ------
+        RewardRecord
+        """
         return self._pages(RewardRecord, api_path("studies", study, "rewards"), unit)
 
     def issues(self, study: str) -> Iterator[Issue]:
-        """The issues of a study, oldest first."""
+        """The issues of a study, oldest first.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+
+        Yields
+        ------
+        Issue
+        """
         return self._pages(Issue, api_path("studies", study, "issues"))
 
     def _study_info(self, values: Mapping[str, Any]) -> StudyInfo:
