@@ -16,7 +16,7 @@ import numpy as np
 
 import larl
 from larl import worlds
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS
 from larl.simulation import tables as testbed
@@ -133,7 +133,7 @@ the world's (`worlds.HeterogeneousUnits`), with standard deviations (for UCB, wh
     page = given.docs / "cohort.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    write_whole(page, lambda draft: draft.write_text(before + text + after, encoding="utf-8"))
+    write_atomically(page, lambda draft: draft.write_text(before + text + after, encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shared by all tests: a set of specs that covers every registered policy, worlds, and how to draw random ones."""
+"""Shared by all tests: specs of every registered policy, a world, and the distribution of tests over workers."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ from larl import worlds
 from larl.policies import REGISTRY, Policy
 from tests.optional import pytest_runtest_setup, pytest_terminal_summary  # noqa: F401
 
-# Tests are the same in every run and may take any time; `--hypothesis-profile=explore` tries examples that are new.
+# Tests use the same examples in every run, without a deadline; `--hypothesis-profile=explore` tries new examples.
 hypothesis.settings.register_profile(
     "explore", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
@@ -70,24 +70,24 @@ def paper1() -> larl.LatentAR:
 
 
 def group_of(nodeid: str) -> str:
-    """Tests that compile the same policy belong together; any other stands alone."""
+    """The group of a test: the policy that it compiles, or the test itself."""
     file, _, rest = nodeid.partition("::")
-    named = re.search(r"\[(\w+)\(", rest)
-    if named and named.group(1) in REGISTRY:
-        return named.group(1)
-    homes = {"test_" + kind.__module__.rpartition(".")[2] + ".py": name for name, kind in REGISTRY.items()}
+    parameter = re.search(r"\[(\w+)\(", rest)
+    if parameter and parameter.group(1) in REGISTRY:
+        return parameter.group(1)
+    modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
+    policy_of_file = {f"test_{module}.py": name for name, module in modules.items()}
     name = file.rpartition("/")[2]
-    plays_auto = name.startswith("test_diagnosis") or name in ("test_paper.py", "test_beyond.py")
-    if plays_auto or (name == "test_cli.py" and "paper" in rest):  # Auto takes longest to compile
-        return "Auto"
-    if name == "test_browser.py":  # they look at one service
+    if name.startswith("test_diagnosis") or name == "test_paper.py" or (name == "test_cli.py" and "paper" in rest):
+        return "Auto"  # the slowest to compile
+    if name == "test_browser.py":  # these tests share one service
         return name
-    return homes.get(name, "LARL" if "/cohort/" in file else nodeid)
+    return policy_of_file.get(name, "LARL" if name.startswith(("test_cohort", "test_pooling")) else nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker for each group: most of the time of tests is kernels being compiled, each once."""
+    """Run each group on one worker: compiling kernels takes most of the time, and each is compiled once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):

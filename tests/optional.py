@@ -1,7 +1,7 @@
-"""What tests need besides Python and larl's dependencies. What is missing is skipped, and one line at the end says so.
+"""Optional requirements of tests. Tests without their requirement are skipped, and the last line names it.
 
-A test asks for it by ``@pytest.mark.needs("chromium")``, a fixture by ``require("postgres")``. To add a requirement,
-add a row to ``OPTIONAL``; how to install it is in CONTRIBUTING.md.
+A test declares one with ``@pytest.mark.needs("chromium")``, a fixture with ``require("postgres")``. To add one, add a
+row to ``OPTIONAL``; CONTRIBUTING.md says how to install it.
 """
 
 import os
@@ -14,14 +14,14 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 POSTGRES = os.environ.get("LARL_POSTGRES", "")  # the URL of a database whose user may create others
-LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # a Python that has lifejacket
-OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # a Python that has openapi-python-client
+LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # path of a Python with lifejacket
+OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # path of a Python with openapi-python-client
 PUBLISHED = Path(__file__).parents[2] / "shared" / "data" / "published_larl.npz"
-REASON = "not tested here: "  # the start of the reason of every such skip
+REASON = "not tested here: "  # first words of the reason of such a skip
 
 
 class Requirement(NamedTuple):
-    """What is not tested without it, why not, and whether it is there."""
+    """What it tests, the message if it is missing, and whether it is present."""
 
     tested: str
     missing: str
@@ -38,51 +38,51 @@ OPTIONAL = {
 
 
 def require(*names: str) -> None:
-    """Skip the running test unless all of these are there."""
+    """Skip the running test unless all requirements are present."""
     for name in names:
         if not OPTIONAL[name].present():
             pytest.skip(REASON + name)
 
 
 def _missing(report: Any) -> str | None:
-    """The requirement for want of which a test was skipped; None if it was skipped for another reason."""
+    """The missing requirement of a skipped test; None if it was skipped for another reason."""
     reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
-    _, found, name = reason.partition(REASON)
-    return name if found else None
+    _, separator, name = reason.partition(REASON)
+    return name if separator else None
 
 
 def split(reports: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """Reports of skipped tests: those with a reason of their own, and the requirements that the others lacked."""
-    others, lacking = [], set()
+    """Reports of tests skipped for another reason, and the missing requirements of the others."""
+    others, missing = [], set()
     for report in reports:
         if (name := _missing(report)) is None:
             others.append(report)
         else:
-            lacking.add(name)
-    return others, [name for name in OPTIONAL if name in lacking]
+            missing.add(name)
+    return others, [name for name in OPTIONAL if name in missing]
 
 
-def summary(lacking: Iterable[str]) -> str:
-    """The line about what was not tested; empty if everything was."""
-    parts = [f"{OPTIONAL[name].tested} ({OPTIONAL[name].missing})" for name in lacking]
+def summary(missing: Iterable[str]) -> str:
+    """The line that names what was not tested; empty if everything was."""
+    parts = [f"{OPTIONAL[name].tested} ({OPTIONAL[name].missing})" for name in missing]
     return f"{REASON}{', '.join(parts)}; see CONTRIBUTING.md" if parts else ""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose requirements are not there."""
+    """Skip a test without its requirements."""
     for mark in item.iter_markers("needs"):
         require(*mark.args)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """End with one line about what was not tested, in place of a line for each test; the count of skips stays."""
+    """Print one line about missing requirements instead of one line per skipped test; the number of skips stays."""
     stats = terminalreporter.stats
     skipped = stats.get("skipped", [])
-    others, lacking = split(skipped)
-    if lacking:
+    others, missing = split(skipped)
+    if missing:
         stats["skipped"] = others
     yield
-    if lacking:
+    if missing:
         stats["skipped"] = skipped
-        terminalreporter.write_line(summary(lacking), yellow=True)
+        terminalreporter.write_line(summary(missing), yellow=True)

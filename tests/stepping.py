@@ -6,7 +6,7 @@ import numpy as np
 
 from larl._core.compile import entry_point
 from larl._core.random import empty_bits, seed_bits
-from larl.live.kernels import go_through
+from larl.live.kernels import replay
 from larl.policies._contract import act
 
 NO_CONTEXT = np.zeros((1, 0))
@@ -26,4 +26,4 @@ def decide(state: Any, seed: int) -> int:
 
 def learn(state: Any, arm: int, reward: float) -> None:
     """Update the State with the reward of an arm; nan means that the reward is missing."""
-    go_through(state, NO_CONTEXT, np.array([arm]), np.array([float(reward)]), 0, 1)
+    replay(state, NO_CONTEXT, np.array([arm]), np.array([float(reward)]), 0, 1)

@@ -1,9 +1,9 @@
-"""Run the tests that depend on time again and again on a loaded machine: `make stress`.
+"""Repeat the tests that depend on time on a loaded machine: `make stress`.
 
     python -m tests.stress [--runs 30] [--load 2] [-- options and paths for pytest]
 
-They are the tests with the marker `timing`. The load is that many processes that are always busy. A run that fails
-leaves its output in results/stress.
+It runs the tests with the marker `timing`, beside `--load` busy processes. The output of a failed run is in
+results/stress.
 """
 
 import argparse
@@ -19,9 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FOLDER = Path("results/stress")
-BUSY = (
-    "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(10**6): pass"  # ends with us
-)
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(10**6): pass"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -38,33 +36,34 @@ def load(count: int) -> Iterator[None]:
 
 
 def stress(runs: int, options: Sequence[str], folder: Path) -> Counter[str]:
-    """Run pytest this many times; how often each test failed. A run that fails without a failed test counts as one."""
+    """Run pytest `runs` times and count the failures of each test. A run can also fail without a failed test."""
     command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-m", "timing", *options]
     failures: Counter[str] = Counter()
     for run in range(1, runs + 1):
-        began = time.monotonic()
+        start = time.monotonic()
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         failed = (FAILED.findall(done.stdout) or [f"pytest: exit code {done.returncode}"]) if done.returncode else []
         failures.update(failed)
         if failed:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"run-{run}.log").write_text(done.stdout, encoding="utf-8")
-        said = done.stdout.strip().splitlines()[-1:] or ["no output"]
-        seconds = time.monotonic() - began
-        print(f"run {run} of {runs}, {seconds:.0f} s: {said[0].strip('= ')}", *failed, sep="\n  ", flush=True)
+        last_line = done.stdout.strip().splitlines()[-1:] or ["no output"]
+        seconds = time.monotonic() - start
+        print(f"run {run} of {runs}, {seconds:.0f} s: {last_line[0].strip('= ')}", *failed, sep="\n  ", flush=True)
     return failures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--load", type=int, default=2, help="processes that are always busy")
-    parser.add_argument("options", nargs="*", help="of pytest, after --")
-    given = parser.parse_args()
+    parser.add_argument("--load", type=int, default=2, help="number of busy processes")
+    parser.add_argument("options", nargs="*", help="options and paths for pytest, after --")
+    arguments = parser.parse_args()
     shutil.rmtree(FOLDER, ignore_errors=True)
-    with load(given.load):
-        failures = stress(given.runs, given.options, FOLDER)
-    print(f"{given.runs} runs on {os.cpu_count()} cores with {given.load} busy processes: {failures.total()} failures")
+    with load(arguments.load):
+        failures = stress(arguments.runs, arguments.options, FOLDER)
+    setting = f"{arguments.runs} runs on {os.cpu_count()} cores with {arguments.load} busy processes"
+    print(f"{setting}: {failures.total()} failures")
     for name, count in failures.most_common():
         print(f"  {count} × {name}; the output is in {FOLDER}")
     sys.exit(1 if failures else 0)

@@ -1,4 +1,4 @@
-"""Wrong kinds of arguments: public functions name the field, the value and what is accepted, on one short line."""
+"""Public functions refuse invalid arguments with one short line: field, value and accepted values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +11,7 @@ import larl
 from larl import theory, worlds
 from larl._core.validation import InvalidValue, short
 from larl.policies import from_dict, from_json
-from larl.simulation import memory as _memory
-from larl.simulation import plots, study
-from larl.simulation import tables as testbed
+from larl.simulation import memory, plots, study, tables
 from larl.statespace.kalman import filter_path
 from larl.statespace.steady_state import steady_state
 from larl.worlds import variants
@@ -48,7 +46,7 @@ def compared(**changes: Any) -> Any:
     return larl.compare(**given | changes)
 
 
-# Function of a value, and the values of BAD that it accepts.
+# Name: a function of one value, and the indices of the values in BAD that it accepts.
 CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "compare policies": (lambda x: compared(policies=x), ()),
     "compare world": (lambda x: compared(world=x), ()),
@@ -116,18 +114,18 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "Contextual": (lambda x: variants.Contextual(WORLD, x), ()),
     "read_study": (study.read_study, ()),
     "cluster": (lambda x: study.Study({"w": WORLD}, POLICIES, 1, 1).run(cluster=x), (0,)),
-    "units": (testbed.units, ()),
-    "heat": (lambda x: testbed.heat(result(), x, x), ()),
-    "latex": (testbed.latex, ()),
-    "check_axes": (lambda x: testbed.check_axes(x, {}), ()),
+    "units": (tables.units, ()),
+    "heat": (lambda x: tables.heat(result(), x, x), ()),
+    "latex": (tables.latex, ()),
+    "check_axes": (lambda x: tables.check_axes(x, {}), ()),
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
+def test_invalid_values_are_refused_in_one_short_line(name):
     call, accepted = CALLS[name]
-    for place, value in enumerate(BAD):
-        if place in accepted:
+    for index, value in enumerate(BAD):
+        if index in accepted:
             call(value)
             continue
         with pytest.raises(InvalidValue) as refusal:
@@ -139,7 +137,7 @@ def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "part"),
     [
         (lambda: compared(world=[WORLD, WORLD]), "compare: world = [LatentAR"),
         (lambda: compared(world=[WORLD, WORLD]), "a mapping from names to worlds"),
@@ -154,13 +152,13 @@ def test_wrong_kinds_of_values_are_refused_in_one_short_line(name):
         ),
     ],
 )
-def test_messages_say_what_to_write(call, words):
+def test_message_says_what_to_write(call, part):
     with pytest.raises(InvalidValue) as refusal:
         call()
-    assert words in str(refusal.value)
+    assert part in str(refusal.value)
 
 
-def test_long_values_are_abbreviated_and_kept_whole():
+def test_message_abbreviates_long_value_and_error_keeps_it():
     long = list(range(10_000))
     error = InvalidValue("it", "field", long, "less")
     assert len(str(error)) < 200
@@ -171,14 +169,14 @@ def test_long_values_are_abbreviated_and_kept_whole():
 
 
 @pytest.mark.parametrize(("wrong", "right"), [("Larl", "LARL"), ("compar", "compare"), ("LatentAr", "LatentAR")])
-def test_a_misspelt_name_gets_a_suggestion(wrong, right):
+def test_misspelt_name_gets_suggestion(wrong, right):
     with pytest.raises(AttributeError, match=f"no attribute '{wrong}'; did you mean '{right}'"):
         getattr(larl, wrong)
     with pytest.raises(AttributeError, match=r"no attribute 'qqqqq'$"):
         _ = larl.qqqqq
 
 
-def test_every_public_name_can_be_had():
+def test_every_public_name_can_be_loaded():
     for name in dir(larl):
         assert getattr(larl, name) is not None
 
@@ -195,28 +193,28 @@ def test_every_public_name_can_be_had():
         (larl.ChangePointThompson(memory=10**12), "memory"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused_with_the_memory_it_needs(spec, field):
+def test_state_that_exceeds_memory_is_refused(spec, field):
     with pytest.raises(InvalidValue, match=rf"{type(spec).__name__}: {field} = \d+ .* needs about [\d.,]+ [TPE]B"):
         compared(policies={"it": spec})
 
 
-def test_the_memory_is_what_the_state_takes():
+def test_estimated_memory_equals_size_of_state():
     for n in (5_000, 20_000):
         window = larl.SlidingWindowUCB(n)
-        true = _memory.state_bytes(window.init(2, horizon=5))
-        found = _memory.extrapolated(lambda n: _memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
-        assert found == pytest.approx(true, rel=1e-9)
-    true = _memory.state_bytes(larl.LARL(400).init(2, horizon=5))
-    found = _memory.extrapolated(lambda s: _memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
-    assert found == pytest.approx(true, rel=1e-9)
-    assert _memory.extrapolated(lambda n: 2 ** (n // 8), 10**6) is None  # no polynomial: no guess
+        true = memory.state_bytes(window.init(2, horizon=5))
+        estimate = memory.extrapolated(lambda n: memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
+        assert estimate == pytest.approx(true, rel=1e-9)
+    true = memory.state_bytes(larl.LARL(400).init(2, horizon=5))
+    estimate = memory.extrapolated(lambda s: memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
+    assert estimate == pytest.approx(true, rel=1e-9)
+    assert memory.extrapolated(lambda n: 2 ** (n // 8), 10**6) is None  # not a polynomial: no estimate
 
 
-def test_large_settings_that_fit_are_accepted():
+def test_large_state_that_fits_is_accepted():
     compared(policies={"it": larl.SlidingWindowUCB(100_000)})
 
 
-def test_a_memory_error_says_what_needs_less(monkeypatch):
+def test_memory_error_says_how_to_use_less(monkeypatch):
     with pytest.raises(MemoryError, match=r"not enough memory .*; fewer trials, or keep='summary', need less"):
         compared(horizon=10**6, trials=10**9)
 

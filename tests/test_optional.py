@@ -1,4 +1,4 @@
-"""What is missing on a machine is said in one line at the end of a test run."""
+"""The last line of a test run names missing requirements; the stress runner counts failures."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_skipped_for_another_reason(): pass
 
 
 def run(folder: Path, *options: str, conftest: str = CONFTEST) -> list[str]:
-    """The lines of a run of pytest in a folder of its own."""
+    """The output lines of pytest in a separate folder."""
     (folder / "conftest.py").write_text(conftest)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra --strict-markers\nmarkers = needs\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -56,12 +56,12 @@ def run(folder: Path, *options: str, conftest: str = CONFTEST) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs within tests load no plugin that they do not name, which takes most of their time."""
+    """Inner runs load only the plugins that they name: loading all takes most of their time."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
-def test_one_line_says_what_is_missing(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_one_line_names_missing_requirements(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     lines = run(tmp_path, *options)
     assert lines[-2] == "not tested here: flight (no wings); see CONTRIBUTING.md"
@@ -70,14 +70,14 @@ def test_one_line_says_what_is_missing(tmp_path: Path, options: tuple[str, ...])
     assert "1 passed, 3 skipped" in lines[-1]
 
 
-def test_nothing_is_said_where_nothing_is_missing(tmp_path: Path) -> None:
+def test_no_line_without_missing_requirements(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS.replace("raise Assert", "pass  # Assert"))
     lines = run(tmp_path, conftest=CONFTEST.replace("lambda: False", "lambda: True"))
     assert not [line for line in lines if "not tested here" in line]
     assert "3 passed, 1 skipped" in lines[-1]
 
 
-def test_several_are_named_in_the_order_of_the_table() -> None:
+def test_requirements_are_named_in_order_of_table() -> None:
     assert optional.summary(["chromium", "postgres", "lifejacket"]) == (
         "not tested here: the page (no Chromium), PostgreSQL storage (no server), lifejacket's checks (not installed); "
         "see CONTRIBUTING.md"
@@ -85,7 +85,7 @@ def test_several_are_named_in_the_order_of_the_table() -> None:
     assert optional.summary([]) == ""
 
 
-def test_stress_counts_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stress_counts_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\nimport pytest\n"
         "@pytest.mark.timing\ndef test_first_time():\n"
@@ -99,7 +99,7 @@ def test_stress_counts_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["run-1.log"]
 
 
-def test_eventually_shows_the_last_value_seen() -> None:
+def test_eventually_shows_last_value() -> None:
     values = iter([1, 2, 3])
     assert eventually(lambda: next(values), 3) == 3
     with pytest.raises(AssertionError, match=r"waited 0 s for 'b'; the last value was 'a'\. all of it"):

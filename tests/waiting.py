@@ -1,13 +1,13 @@
-"""Wait for a condition instead of for a time: a slow machine makes a test slower, never red."""
+"""Wait for a condition instead of a fixed time, so that a slow machine does not fail a test."""
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 Value = TypeVar("Value")
-PATIENCE = 120.0  # seconds until a condition that does not become true is given up
-HANGS = 3600.0  # seconds until a command is taken to hang: one that compiles everything takes minutes
-PAUSE = 0.05  # seconds between two looks
+PATIENCE = 120.0  # seconds to wait for a condition
+HANGS = 3600.0  # seconds until a command counts as hanging; compiling everything takes minutes
+PAUSE = 0.05  # seconds between two calls
 
 
 def eventually(
@@ -18,13 +18,13 @@ def eventually(
     Parameters
     ----------
     find : callable
-        Reads the value. It is called again and again, from this thread.
+        Reads the value. It is called repeatedly, in this thread.
     wanted : object, default True
         The value to wait for. With ``True`` any true value is enough.
     seconds : float
-        Deadline. It only bounds a test that would wait for ever.
+        Deadline.
     details : callable
-        More about the situation, for the message of a failure.
+        Returns more text for the error message.
 
     Raises
     ------

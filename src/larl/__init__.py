@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from larl.live.agent import Agent as Agent
     from larl.live.base import Decision as Decision
     from larl.live.base import PolicyError as PolicyError
+    from larl.live.base import RewardStatus as RewardStatus
     from larl.live.cohort import Cohort as Cohort
     from larl.live.files import InvalidFile as InvalidFile
     from larl.policies import *  # noqa: F403
@@ -56,6 +57,7 @@ _NAMES = {  # public name: the module that defines it
     "Normal": "worlds",
     "PolicyError": "live.base",
     "Result": "simulation.result",
+    "RewardStatus": "live.base",
     "Simulator": "worlds",
     "compare": "simulation.compare",
     "diagnose": "diagnosis",

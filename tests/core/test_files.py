@@ -1,11 +1,11 @@
-"""Folders for results: there before the work begins, gone again if it is refused."""
+"""Output folders are created before the work starts, and removed if it fails."""
 
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from larl._core.files import output_folder, write_whole
+from larl._core.files import output_folder, write_atomically
 from larl.cli import app
 
 STUDY = 'horizon = 5\ntrials = 2\n[worlds.drift]\npaper = 1\n[policies.UCB]\npolicy = "UCB"\n'
@@ -22,14 +22,14 @@ def work(folder: Path, finished: bool) -> None:
     fail(folder)
 
 
-def test_a_folder_is_removed_with_those_above_it_if_nothing_is_in_it(tmp_path):
+def test_empty_output_folder_and_its_parents_are_removed_on_failure(tmp_path):
     with pytest.raises(ValueError, match="deep"), output_folder(tmp_path / "new" / "deep") as folder:
         fail(folder)
     assert not (tmp_path / "new").exists()
     assert tmp_path.is_dir()
 
 
-def test_what_was_finished_and_what_was_there_stays(tmp_path):
+def test_finished_files_and_existing_folders_stay_on_failure(tmp_path):
     (tmp_path / "old").mkdir()
     for name in ("old", "half"):
         with pytest.raises(ValueError, match="run"), output_folder(tmp_path / name / "run") as folder:
@@ -39,14 +39,14 @@ def test_what_was_finished_and_what_was_there_stays(tmp_path):
     assert (tmp_path / "half" / "run" / "done.txt").exists()
 
 
-def test_a_file_that_could_not_be_written_leaves_no_folder(tmp_path):
+def test_failed_write_leaves_no_folder(tmp_path):
     with pytest.raises(ValueError, match=r"table"):
-        write_whole(tmp_path / "new" / "table.csv", fail)
+        write_atomically(tmp_path / "new" / "table.csv", fail)
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("diagnose", "{log}", "--reward", "nothing"),
         ("diagnose", "{log}", "--unit", "a", "--no-unit"),
@@ -57,10 +57,10 @@ def test_a_file_that_could_not_be_written_leaves_no_folder(tmp_path):
         ("rehearse", "absent.toml"),
     ],
 )
-def test_a_refused_command_leaves_no_folder(words, tmp_path):
+def test_refused_command_leaves_no_folder(arguments, tmp_path):
     (tmp_path / "log.csv").write_text("t,a,r\n0,0,1\n1,1,2\n")
     (tmp_path / "study.toml").write_text(STUDY)
-    named = [word.format(log=tmp_path / "log.csv", study=tmp_path / "study.toml") for word in words]
-    done = CliRunner().invoke(app, [*named, "--out", str(tmp_path / "new" / "deep")])
+    formatted = [each.format(log=tmp_path / "log.csv", study=tmp_path / "study.toml") for each in arguments]
+    done = CliRunner().invoke(app, [*formatted, "--out", str(tmp_path / "new" / "deep")])
     assert done.exit_code == 2, done.output
     assert not (tmp_path / "new").exists()

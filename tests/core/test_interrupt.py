@@ -1,4 +1,4 @@
-"""Ctrl-C where it would do harm is heard a moment later."""
+"""SIGINT is deferred to the end of a critical section."""
 
 import os
 import signal
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from larl._core.interrupt import Uninterrupted
+from larl._core.interrupt import DeferInterrupt
 
 pytestmark = pytest.mark.timing
 
 
 @pytest.fixture(autouse=True)
-def _as_usual() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+def _default_handler() -> Iterator[None]:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest's parent may ignore it
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, previous)
 
 
-def test_it_is_heard_when_the_work_is_done() -> None:
+def test_interrupt_is_raised_after_the_block() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("all of it")
 
@@ -33,11 +33,11 @@ def test_it_is_heard_when_the_work_is_done() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_one_is_heard_at_once() -> None:
+def test_second_interrupt_is_raised_at_once() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("before")
             os.kill(os.getpid(), signal.SIGINT)
@@ -49,12 +49,12 @@ def test_a_second_one_is_heard_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_within_another_the_outer_one_hears_it() -> None:
+def test_nested_block_defers_to_the_outer_one() -> None:
     done: list[str] = []
 
     def work() -> None:
-        with Uninterrupted():
-            with Uninterrupted():
+        with DeferInterrupt():
+            with DeferInterrupt():
                 os.kill(os.getpid(), signal.SIGINT)
                 done.append("within")
             done.append("after")
@@ -64,27 +64,27 @@ def test_within_another_the_outer_one_hears_it() -> None:
     assert done == ["within", "after"]
 
 
-def test_what_goes_wrong_meanwhile_is_said() -> None:
-    with pytest.raises(ValueError, match="wrong"), Uninterrupted():
+def test_error_in_the_block_is_raised() -> None:
+    with pytest.raises(ValueError, match="wrong"), DeferInterrupt():
         raise ValueError("wrong")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_whoever_handles_it_otherwise_and_other_threads_are_left_alone() -> None:
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+def test_custom_handlers_and_other_threads_are_not_affected() -> None:
+    received: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
-        with Uninterrupted():
+        with DeferInterrupt():
             os.kill(os.getpid(), signal.SIGINT)
-        assert heard == [signal.SIGINT]
+        assert received == [signal.SIGINT]
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
     def work() -> None:
-        with Uninterrupted():
-            heard.append(0)
+        with DeferInterrupt():
+            received.append(0)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert heard == [signal.SIGINT, 0]
+    assert received == [signal.SIGINT, 0]

@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: lines elsewhere, a bar and a table on a terminal."""
+"""Progress is shown as a bar and a table on a terminal, and as lines elsewhere."""
 
 import os
 import pty
@@ -10,32 +10,32 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from larl._core import progress as _progress
+from larl._core import progress
 from larl._core.progress import Progress
 from larl.simulation.tasks import Played
 from tests.simulation.test_tasks import BLOCK
 
 
-def test_lines_say_blocks_speed_and_time_left(capsys, monkeypatch):
+def test_line_has_blocks_speed_and_time_left(capsys, monkeypatch):
     clock = iter([0.0, *[10.0] * 9])
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     bar = Progress(10 * BLOCK.steps, True, 10)
     bar.played(BLOCK, Played(np.ones(5), 0.1, None))
     assert capsys.readouterr().err == " 10%  1/10 blocks  15 steps/s  1:30 left  w · p\n"
 
 
-def test_blocks_found_do_not_count_as_speed(monkeypatch):
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
+def test_loaded_blocks_do_not_count_as_speed(monkeypatch):
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     bar = Progress(10 * BLOCK.steps, False, 10)
     for _ in range(8):
         bar.found(BLOCK)
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: 10.0))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 10.0))
     assert bar.line() == " 80%  8/10 blocks"
     bar.played(BLOCK, Played(np.ones(5), 0.1, None))
     assert bar.line() == " 90%  9/10 blocks  15 steps/s  0:10 left"
 
 
-def test_rows_of_the_table_are_means_and_errors():
+def test_table_rows_are_means_and_squared_deviations():
     bar, sample = Progress(1, False), np.random.default_rng(0).normal(5.0, 2.0, 20)
     for part in (sample[:3], sample[3:4], sample[4:]):
         bar.played(BLOCK, Played(part, 0.1, None))
@@ -44,42 +44,42 @@ def test_rows_of_the_table_are_means_and_errors():
     assert squares == pytest.approx(((sample - sample.mean()) ** 2).sum(), rel=1e-12)
 
 
-def test_the_table_keeps_the_rows_that_changed_last():
+def test_table_shows_rows_that_changed_last():
     bar = Progress(1, False)
     for number in range(30):
         bar.played(replace(BLOCK, name=f"p{number}"), Played(np.ones(2), 0.1, None))
     bar.played(BLOCK, Played(np.ones(2), 0.1, None))
-    shown = list(bar._rows)[-_progress.ROWS :]
+    shown = list(bar._rows)[-progress.ROWS :]
     assert shown[-1] == "w · p"
     assert "w · p0" not in shown
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(5.4, "0:05"), (65, "1:05"), (3600, "1:00:00"), (90061, "25:01:01")])
-def test_clocks(seconds, text):
-    assert _progress._clock(seconds) == text
+def test_seconds_as_clock_time(seconds, text):
+    assert progress._clock(seconds) == text
 
 
 @pytest.mark.timing
-def test_a_terminal_gets_a_bar_and_a_table():
+def test_terminal_shows_bar_and_table():
     code = (
         "import larl; from larl import worlds;"
         "larl.compare({'LARL': larl.LARL(5)}, {'drift': worlds.paper(1)}, horizon=1000, trials=1000, keep='summary')"
     )
-    mine, theirs = pty.openpty()
+    master, slave = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        seen = b""
+    with subprocess.Popen([sys.executable, "-c", code], stderr=slave, env=environment) as process:
+        os.close(slave)
+        output = b""
         while True:
             try:
-                part = os.read(mine, 65536)
-            except OSError:  # the other end is closed
+                part = os.read(master, 65536)
+            except OSError:  # the process closed its end
                 break
             if not part:
                 break
-            seen += part
-    os.close(mine)
+            output += part
+    os.close(master)
     assert process.returncode == 0
-    text = seen.decode(errors="replace")
-    for word in ("drift · LARL", "mean regret", "steps/s", "blocks", "left"):
-        assert word in text
+    text = output.decode(errors="replace")
+    for text_part in ("drift · LARL", "mean regret", "steps/s", "blocks", "left"):
+        assert text_part in text

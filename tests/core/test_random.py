@@ -1,50 +1,50 @@
-"""The random words: splitmix64 exactly, and draws with the right laws."""
+"""Random bits are splitmix64 exactly, and draws have the right distributions."""
 
 import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from larl._core import random as _words
+from larl._core import random
 
 
 @numba.njit
 def sequence(key, count):
-    return [_words.word(key, i) for i in range(count)]
+    return [random.random_bits(key, i) for i in range(count)]
 
 
 @numba.njit
 def normals(key, count):
     draws = np.empty((count, 2))
     for i in range(count):
-        draws[i] = _words.normal_pair(key, i)
+        draws[i] = random.normal_pair(key, i)
     return draws
 
 
 @numba.njit
 def picks(key, count, arms):
-    return np.array([_words.word_to_index(_words.word(key, i), arms) for i in range(count)])
+    return np.array([random.bits_to_index(random.random_bits(key, i), arms) for i in range(count)])
 
 
 @numba.njit
 def keys(seeds, trials):
-    found = []
+    all_keys = []
     for seed in range(seeds):
         for trial in range(trials):
-            for name in (_words.START, _words.WORLD, _words.POLICY):
-                found.append(_words.stream(seed, trial, name))
-    return found
+            for name in (random.START, random.WORLD, random.POLICY):
+                all_keys.append(random.stream(seed, trial, name))
+    return all_keys
 
 
-def test_words_are_splitmix64():
+def test_random_bits_are_splitmix64():
     # The first outputs of the reference generator, seeded with 0 (Vigna's splitmix64.c).
     published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-    assert [int(word) for word in sequence(np.uint64(0), 3)] == published
+    assert [int(bits) for bits in sequence(np.uint64(0), 3)] == published
 
 
 def test_streams_of_all_trials_differ():
-    found = keys(50, 200)
-    assert len(set(found)) == len(found) == 50 * 200 * 3
+    all_keys = keys(50, 200)
+    assert len(set(all_keys)) == len(all_keys) == 50 * 200 * 3
 
 
 def test_neighbouring_streams_are_uncorrelated():
@@ -69,40 +69,40 @@ def test_picks_are_even():
 
 @numba.njit
 def steps_of_draws(count):
-    """What a step draws, in turns: two uniforms, a pick of 4, two normals, a pick of 4; a row for each step."""
-    draws, bits = np.empty((count, 6)), _words.no_bits()
+    """The draws of each step in a row: two uniforms, a pick of 4, two normals, a pick of 4."""
+    draws, bits = np.empty((count, 6)), random.empty_bits()
     for i in range(count):
-        _words.seed_bits(bits, _words.word(np.uint64(5), i))
-        draws[i, 0], draws[i, 1] = _words.uniform(bits), _words.uniform(bits)
-        draws[i, 2] = _words.pick(bits, 4)
-        draws[i, 3], draws[i, 4] = _words.normal(bits), _words.normal(bits)
-        draws[i, 5] = _words.pick(bits, 4)
+        random.seed_bits(bits, random.random_bits(np.uint64(5), i))
+        draws[i, 0], draws[i, 1] = random.uniform(bits), random.uniform(bits)
+        draws[i, 2] = random.pick(bits, 4)
+        draws[i, 3], draws[i, 4] = random.normal(bits), random.normal(bits)
+        draws[i, 5] = random.pick(bits, 4)
     return draws
 
 
-def test_draws_of_a_step_are_independent():
-    # Ranks of n independent pairs have correlation 0 with standard error 1/√n; so have distances from the middle.
+def test_draws_of_one_step_are_independent():
+    # Rank correlations of n independent pairs are 0 with standard error 1/√n, also of distances from the middle.
     n = 40_000
     ranks = stats.rankdata(steps_of_draws(n), axis=0)
-    for seen in (ranks, np.abs(ranks - ranks.mean(axis=0))):
-        correlations = np.corrcoef(seen.T)[np.triu_indices(6, 1)]
+    for values in (ranks, np.abs(ranks - ranks.mean(axis=0))):
+        correlations = np.corrcoef(values.T)[np.triu_indices(6, 1)]
         assert np.abs(correlations).max() < 4.5 / np.sqrt(n)
 
 
-def test_an_arm_picked_after_a_rare_event_is_any_arm():
+def test_pick_is_independent_of_earlier_uniform():
     draws = steps_of_draws(40_000)
     for first in (0, 1):
         counts = np.bincount(draws[draws[:, first] < 0.25, 2].astype(int), minlength=4)
         assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_a_first_draw_is_the_word_of_its_step():
-    # So are policies that draw once a step bound to the engine's words of earlier versions.
+def test_first_draw_uses_first_bits_of_step():
+    # So policies that draw once per step keep the random numbers of earlier versions.
     bits = np.array([2**63 + 2**40, 0, 0], dtype=np.uint64)
     assert first_draws(bits) == (0.5 + 2**-24, 2)
 
 
 @numba.njit
 def first_draws(bits):
-    again = bits.copy()
-    return _words.uniform(bits), _words.pick(again, 4)
+    copy = bits.copy()
+    return random.uniform(bits), random.pick(copy, 4)

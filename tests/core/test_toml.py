@@ -1,4 +1,4 @@
-"""Lines of tables and keys in TOML files."""
+"""Line numbers of tables and keys in TOML files."""
 
 import tomllib
 
@@ -40,28 +40,28 @@ z = 2
 '''
 
 
-def test_lines_of_everything():
-    found = lines(TEXT)
+def test_lines_of_tables_keys_and_elements():
+    numbers = lines(TEXT)
     row = {text: number for number, text in enumerate(TEXT.splitlines(), 1)}
     world = ("worlds", "k = 1, [x]")
-    assert found["horizon",] == 2
-    assert found["a", "b", "c d"] == found["a",] == 3
-    assert found["list", "[0]"] == 5
-    assert found["list", "[1]"] == 6
-    assert found["list", "[1]", "[1]"] == 7
-    assert found["text",] == 9
-    assert found["raw",] == row["raw = '''"]
-    assert found[world] == row['[worlds."k = 1, [x]"]']
+    assert numbers["horizon",] == 2
+    assert numbers["a", "b", "c d"] == numbers["a",] == 3
+    assert numbers["list", "[0]"] == 5
+    assert numbers["list", "[1]"] == 6
+    assert numbers["list", "[1]", "[1]"] == 7
+    assert numbers["text",] == 9
+    assert numbers["raw",] == row["raw = '''"]
+    assert numbers[world] == row['[worlds."k = 1, [x]"]']
     for path in (("start",), ("start", "mean"), ("start", "s d", "[1]"), ("start", "inner", "deep")):
-        assert found[(*world, *path)] == found[world] + 1
-    assert found[(*world, "date")] == found[world] + 3
-    assert found["policies", "its", "grid"] == row["[ policies . 'its'.grid ]"]
-    assert found["policies", "its", "grid", "alpha", "[1]"] == row[" 1.0]"]
-    assert found["many", "z"] == row["z = 2"]
+        assert numbers[(*world, *path)] == numbers[world] + 1
+    assert numbers[(*world, "date")] == numbers[world] + 3
+    assert numbers["policies", "its", "grid"] == row["[ policies . 'its'.grid ]"]
+    assert numbers["policies", "its", "grid", "alpha", "[1]"] == row[" 1.0]"]
+    assert numbers["many", "z"] == row["z = 2"]
 
 
-def test_every_key_is_found_and_nothing_else():
-    found = set(lines(TEXT))
+def test_paths_are_those_of_tomllib():
+    numbers = set(lines(TEXT))
 
     def keys(value, path):
         if isinstance(value, dict):
@@ -74,15 +74,15 @@ def test_every_key_is_found_and_nothing_else():
                 yield from keys(inner, (*path, f"[{number}]"))
 
     extra = {("many", "x"), ("many", "y"), ("many", "z")}
-    assert found == set(keys(tomllib.loads(TEXT), ())) | extra
+    assert numbers == set(keys(tomllib.loads(TEXT), ())) | extra
 
 
 @pytest.mark.parametrize(
     ("path", "line"), [((), 1), (("nothing",), 1), (("list", "[7]"), 4), (("worlds", "k = 1, [x]", "mu"), 17)]
 )
-def test_what_is_absent_has_the_line_of_what_is_around_it(path, line):
+def test_missing_path_has_line_of_enclosing_table(path, line):
     assert line_of(lines(TEXT), path) == line
 
 
-def test_windows_line_ends():
+def test_windows_line_endings():
     assert lines('a = 1\r\n[t]\r\nb = "x"\r\nc = [1,\r\n2]\r\n')["t", "c", "[1]"] == 5

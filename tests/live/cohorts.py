@@ -1,4 +1,4 @@
-"""Shared by the tests of cohorts: a world of units that differ, and one round after another by hand."""
+"""Helpers for tests of cohorts: a world whose units differ, and a cohort stepped round by round."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,50 +14,50 @@ WORLD = variants.HeterogeneousUnits(BASE, mu=0.5, beta=0.3)
 SPEC = larl.LARL(1)
 
 
-def by_hand(cohort: larl.Cohort, units: int, rounds: int, world: Any = WORLD) -> Iterator[tuple[int, Any, float]]:
-    """Every unit decides and learns in turn, round by round: the unit, its decision and its reward."""
-    walks = [Simulator(world, cohort.seed, unit) for unit in range(units)]
+def step_by_hand(cohort: larl.Cohort, units: int, rounds: int, world: Any = WORLD) -> Iterator[tuple[int, Any, float]]:
+    """Step all units round by round; yields the unit, its decision and its reward."""
+    simulators = [Simulator(world, cohort.seed, unit) for unit in range(units)]
     for _ in range(rounds):
-        for unit, walk in enumerate(walks):
+        for unit, simulator in enumerate(simulators):
             decision = cohort.decide(f"unit {unit}")
             arm = int(str(decision.arm))
-            reward = walk.reward(arm)
+            reward = simulator.reward(arm)
             assert cohort.observe(decision, reward) == "learnt"
-            walk.advance(arm)
+            simulator.advance(arm)
             yield unit, decision, reward
 
 
-class Rows:
-    """The rows of LARL's regressions, as anyone would write them down: unit, arm, context, reward."""
+class RegressionRows:
+    """The rows of LARL's regressions, collected independently of the library: unit, arm, context, reward."""
 
     def __init__(self, s: int, arms: int, units: int) -> None:
         self.s, self.arms, self.size = s, arms, 1 + 2 * s * arms
-        self.seen: list[list[tuple[int, float]]] = [[] for _ in range(units)]
+        self.history: list[list[tuple[int, float]]] = [[] for _ in range(units)]
         self.rows: list[tuple[int, int, Any, float]] = []
 
     def context(self, unit: int) -> Any:
-        """1, then for each lag and arm its reward and whether it was played."""
+        """The regressors of a unit: 1, then for each lag and arm its reward and whether it was played."""
         x = np.zeros(self.size)
         x[0] = 1.0
-        for lag, (arm, reward) in enumerate(reversed(self.seen[unit][len(self.seen[unit]) - self.s :])):
+        for lag, (arm, reward) in enumerate(reversed(self.history[unit][len(self.history[unit]) - self.s :])):
             x[1 + 2 * (lag * self.arms + arm) : 3 + 2 * (lag * self.arms + arm)] = reward, 1.0
         return x
 
     def add(self, unit: int, arm: int, reward: float) -> None:
-        if len(self.seen[unit]) >= self.s:
+        if len(self.history[unit]) >= self.s:
             self.rows.append((unit, arm, self.context(unit), reward))
-        self.seen[unit].append((arm, reward))
+        self.history[unit].append((arm, reward))
 
 
 def leaves(state: Any) -> list[Any]:
-    """Every array of a State but scratch."""
-    found = []
+    """Every array of a State except scratch space."""
+    arrays = []
     for name, field in zip(state._fields, state, strict=True):
         if isinstance(field, np.ndarray) and name != "column":
-            found.append(field)
+            arrays.append(field)
         elif isinstance(field, tuple):
-            found += leaves(field)
-    return found
+            arrays += leaves(field)
+    return arrays
 
 
 def same(one: Any, other: Any) -> bool:

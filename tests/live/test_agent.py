@@ -1,4 +1,4 @@
-"""An agent is the engine's trial, one step at a time; its probabilities are exact."""
+"""An agent reproduces the engine's trial step by step, and its probabilities are exact."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 import larl
 from larl import worlds
 from larl._core.random import random_bits
-from larl.live.kernels import by_min_probability, by_probabilities, choose
+from larl.live.kernels import choose, forced_arm, sample_arm
 from larl.policies import Policy
 from tests.conftest import THREE_ARMS
 from tests.policies.test_live_functions import leaves
@@ -30,7 +30,7 @@ def trace(spec: Policy, world: Any = THREE_ARMS, steps: int = STEPS, seed: int =
 
 
 @pytest.mark.parametrize("spec", live_specs(), ids=str)
-def test_a_trial_through_an_agent_is_the_engines(spec: Policy) -> None:
+def test_agent_reproduces_engine_trial(spec: Policy) -> None:
     arms, rewards = trace(spec)
     agent = larl.Agent(spec, 3, seed=5, horizon=STEPS, world=THREE_ARMS)
     for t in range(STEPS):
@@ -43,23 +43,23 @@ def test_a_trial_through_an_agent_is_the_engines(spec: Policy) -> None:
 
 
 @numba.njit
-def floor_counts(min_probability: float, available: Any, count: int, grid: int, counts: Any) -> None:
+def forced_counts(min_probability: float, available: Any, count: int, grid: int, counts: Any) -> None:
     for i in range(grid):
-        counts[by_min_probability(i / grid, min_probability, available, count)] += 1
+        counts[forced_arm(i / grid, min_probability, available, count)] += 1
 
 
 @numba.njit
 def probability_counts(probabilities: Any, grid: int, counts: Any) -> None:
     for i in range(grid):
-        counts[by_probabilities(i / grid, probabilities)] += 1
+        counts[sample_arm(i / grid, probabilities)] += 1
 
 
-def test_every_u_enumerated_gives_the_floor_and_the_action_probabilities() -> None:
+def test_arms_are_drawn_with_exact_probabilities_over_a_grid_of_u() -> None:
     counts, available = np.zeros(5, dtype=np.int64), np.array([True, False, True, True])
-    floor_counts(1 / 8, available, 3, 64, counts)
-    assert counts.tolist() == [8, 0, 8, 8, 40]  # the last is what is left to the policy
+    forced_counts(1 / 8, available, 3, 64, counts)
+    assert counts.tolist() == [8, 0, 8, 8, 40]  # the last count: left to the policy
     counts[:] = 0
-    floor_counts(1 / 3, available, 3, 3 * 512, counts)
+    forced_counts(1 / 3, available, 3, 3 * 512, counts)
     assert counts.tolist() == [512, 0, 512, 512, 0]
     counts[:] = 0
     probability_counts(np.array([0.25, 0.0, 0.5, 0.25]), 64, counts)
@@ -68,7 +68,7 @@ def test_every_u_enumerated_gives_the_floor_and_the_action_probabilities() -> No
 
 @numba.njit
 def draws(
-    state: Any, min_probability: float, available: Any, count: int, probabilities: Any, notes: Any, counts: Any
+    state: Any, min_probability: float, available: Any, count: int, probabilities: Any, details: Any, counts: Any
 ) -> None:
     for t in range(count):
         counts[
@@ -81,24 +81,24 @@ def draws(
                 min_probability,
                 available,
                 probabilities,
-                notes,
+                details,
             )
         ] += 1
 
 
 choose_ = numba.njit(choose.__wrapped__)
 DRAWS = 100_000
-DRAWN = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
+DRAWN_POLICIES = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
 
 
 @pytest.mark.parametrize("available", [[True, True, True], [True, False, True]])
-@pytest.mark.parametrize("spec", DRAWN, ids=str)
-def test_probabilities_are_those_of_a_hundred_thousand_draws(spec: Policy, available: list[bool]) -> None:
+@pytest.mark.parametrize("spec", DRAWN_POLICIES, ids=str)
+def test_probabilities_match_frequencies_of_draws(spec: Policy, available: list[bool]) -> None:
     agent = larl.Agent(spec, 3, seed=1)
     for reward in np.random.default_rng(2).normal(size=12):
         agent.observe(agent.decide(), float(reward))
-    probabilities, notes, counts = np.zeros(3), np.zeros(3), np.zeros(3, dtype=np.int64)
-    draws(agent.state, 0.05, np.array(available), DRAWS, probabilities, notes, counts)
+    probabilities, details, counts = np.zeros(3), np.zeros(3), np.zeros(3, dtype=np.int64)
+    draws(agent.state, 0.05, np.array(available), DRAWS, probabilities, details, counts)
     assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.all(probabilities[available] >= 0.05)
     assert np.all(probabilities[~np.array(available)] == 0.0)
@@ -107,26 +107,26 @@ def test_probabilities_are_those_of_a_hundred_thousand_draws(spec: Policy, avail
     )
 
 
-def test_many_thompson_arms_are_as_likely_as_in_simulation() -> None:
-    """The quadrature, with sds that differ by a factor of 10⁴."""
+def test_thompson_probabilities_match_simulation() -> None:
+    """Checks the quadrature with standard deviations that differ by a factor of 10⁴."""
     from larl.policies._probabilities import argmax_normal_probabilities
 
     @numba.njit
-    def law(mean: Any, sd: Any, available: Any, out: Any) -> None:
+    def largest_draw_probabilities(mean: Any, sd: Any, available: Any, out: Any) -> None:
         argmax_normal_probabilities(mean, sd, available, out)
 
     mean, sd = np.array([0.0, 0.1, 0.3, -1.0, 0.2]), np.array([1.0, 1e-4, 0.02, 3.0, 0.5])
     out = np.zeros(5)
-    law(mean, sd, np.ones(5, dtype=bool), out)
+    largest_draw_probabilities(mean, sd, np.ones(5, dtype=bool), out)
     count = 400_000
     best = np.argmax(mean + sd * np.random.default_rng(0).normal(size=(count, 5)), axis=1)
-    seen = np.bincount(best, minlength=5) / count
-    assert np.all(np.abs(seen - out) <= 4.0 * np.sqrt(out * (1 - out) / count) + 1e-9)
-    law(np.zeros(4), np.full(4, 2.0), np.array([True, True, False, True]), out[:4])
+    frequencies = np.bincount(best, minlength=5) / count
+    assert np.all(np.abs(frequencies - out) <= 4.0 * np.sqrt(out * (1 - out) / count) + 1e-9)
+    largest_draw_probabilities(np.zeros(4), np.full(4, 2.0), np.array([True, True, False, True]), out[:4])
     assert out[:4] == pytest.approx([1 / 3, 1 / 3, 0.0, 1 / 3], abs=1e-13)
 
 
-def test_what_happened_is_learnt_not_what_was_decided() -> None:
+def test_agent_learns_from_played_arm_not_chosen_arm() -> None:
     one, other = larl.Agent(larl.UCB(), ["a", "b"], seed=3), larl.Agent(larl.UCB(), ["a", "b"], seed=3)
     decision = one.decide()
     assert decision.arm == "a"
@@ -141,7 +141,7 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(leaves(one), leaves(other), strict=True))
 
 
-def test_time_ticks_without_arms_and_without_rewards() -> None:
+def test_time_advances_without_arms_and_rewards() -> None:
     agent = larl.Agent(larl.RoundRobin(), ["a", "b"])
     none = agent.decide(available=[])
     assert (none.arm, none.probabilities) == (None, {"a": 0.0, "b": 0.0})
@@ -149,23 +149,23 @@ def test_time_ticks_without_arms_and_without_rewards() -> None:
         agent.observe(none, 1.0)
     assert agent.decide().arm == "b"
     assert agent.t == 2
-    assert agent.observe(none, 1.0, arm="a") == "corrected"  # it was played after all
+    assert agent.observe(none, 1.0, arm="a") == "corrected"  # a report that arm "a" was played anyway
 
 
 @pytest.mark.parametrize("max_delay", [1, 2, 5])
-def test_max_delay(max_delay: int) -> None:
+def test_reward_after_max_delay_is_late(max_delay: int) -> None:
     agent = larl.Agent(larl.UCB(), 2, max_delay=max_delay)
     decisions = [agent.decide() for _ in range(12)]
     for i, decision in enumerate(decisions):
-        how = agent.observe(decision, 1.0)
-        assert how == ("late" if 12 - i > max_delay else "learnt" if i == 11 else "repaired")
+        status = agent.observe(decision, 1.0)
+        assert status == ("late" if 12 - i > max_delay else "learnt" if i == 11 else "repaired")
     assert agent.counts["late"] == 12 - max_delay
     assert agent.observe(decisions[-1], 1.0) == "repeated"
     assert agent.observe(decisions[-1], 2.0) == "corrected"
     assert agent.observe(decisions[-1], None) == "corrected"
 
 
-MISTAKES = [
+INVALID_ARGUMENTS = [
     (lambda: larl.Agent("LARL", 2), "policy"),
     (lambda: larl.Agent(larl.UCB(), 1), "arms"),
     (lambda: larl.Agent(larl.UCB(), ["a", "a"]), "arms"),
@@ -177,13 +177,13 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "field"), MISTAKES, ids=[field for _, field in MISTAKES])
-def test_mistakes_name_the_field(make: Any, field: str) -> None:
+@pytest.mark.parametrize(("make", "field"), INVALID_ARGUMENTS, ids=[field for _, field in INVALID_ARGUMENTS])
+def test_invalid_argument_names_field(make: Any, field: str) -> None:
     with pytest.raises(larl.InvalidValue, match=field):
         make()
 
 
-def test_what_is_refused_changes_nothing() -> None:
+def test_refused_call_changes_nothing() -> None:
     agent = larl.Agent(larl.DiscountedUCB(0.9), ["a", "b"], seed=2)
     decision = agent.decide()
     agent.observe(decision, 1.0)
@@ -207,15 +207,15 @@ def test_what_is_refused_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["", None, 0, np.array([1, 2])], ids=str)
-def test_before_the_first_decision_nothing_can_be_observed(name: Any) -> None:
+def test_observe_before_first_decision_is_refused(name: Any) -> None:
     agent = larl.Agent(larl.UCB(), 2)
     with pytest.raises(larl.InvalidValue, match="a Decision of this agent, or its id"):
         agent.observe(name, 1.0)
     assert agent.counts == dict.fromkeys(agent.counts, 0)
 
 
-def test_a_kalman_policy_predicts_through_what_is_missing() -> None:
-    """After n missing rewards its forecast of z is γⁿ times what it was."""
+def test_kalman_prediction_decays_over_missing_rewards() -> None:
+    """After n missing rewards the predicted z is γⁿ times the first prediction."""
     world = worlds.paper(1)
     agent = larl.Agent(larl.KalmanOracle(), 2, world=world)
     for _ in range(5):
@@ -226,7 +226,7 @@ def test_a_kalman_policy_predicts_through_what_is_missing() -> None:
     assert later.expected == pytest.approx(first.expected * 0.9**4, rel=1e-12)
 
 
-def test_an_agent_of_another_trial_is_the_engines() -> None:
+def test_agent_with_trial_number_reproduces_that_trial() -> None:
     result = larl.compare({"policy": larl.LARL(2)}, THREE_ARMS, horizon=STEPS, trials=4, seed=5)
     agent = larl.Agent(larl.LARL(2), 3, seed=5, trial=3)
     for arm, reward in zip(
@@ -238,8 +238,8 @@ def test_an_agent_of_another_trial_is_the_engines() -> None:
 
 
 @pytest.mark.parametrize("policy", [larl.LARL(2, context=1), larl.ThompsonSampling()], ids=str)
-def test_what_somebody_else_played_is_learnt_as_what_was_decided(policy: Policy) -> None:
-    """An agent that decides, and one that is told all that the first did: the same State, ids and next decision."""
+def test_recorded_arms_give_same_state_as_decisions(policy: Policy) -> None:
+    """One agent decides, another records the same arms: State, ids and next decision are equal."""
     first, second = (larl.Agent(policy, ["a", "b"], seed=3, min_probability=0.1, max_delay=4) for _ in range(2))
     shown: Any = {"context": [0.5]} if getattr(policy, "context", 0) else {}
     for t in range(23):
@@ -253,7 +253,7 @@ def test_what_somebody_else_played_is_learnt_as_what_was_decided(policy: Policy)
     assert first.decide(**shown) == second.decide(**shown)
 
 
-def test_an_arm_that_there_is_not_was_not_played() -> None:
+def test_recording_unknown_arm_is_refused() -> None:
     agent = larl.Agent(larl.UCB(), ["a", "b"])
     with pytest.raises(larl.InvalidValue, match="one of a, b"):
         agent.record("c")

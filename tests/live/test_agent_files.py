@@ -1,4 +1,4 @@
-"""An agent's file: exact, whole or absent, refused when it is not what was written."""
+"""An agent's file is exact and written atomically; a damaged or foreign file is refused."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import larl
-from larl.live import files as _file
+from larl.live import files
 from larl.policies import Policy
 from tests.conftest import THREE_ARMS
 from tests.live.test_agent import live_specs, same
 
 
-def grown(spec: Policy, steps: int = 30) -> larl.Agent:
+def make_agent(spec: Policy, steps: int = 30) -> larl.Agent:
     agent = larl.Agent(spec, ["a", "b", "c"], seed=9, min_probability=0.1, max_delay=7, horizon=40, world=THREE_ARMS)
     for t in range(steps):
         decision = agent.decide()
@@ -23,8 +23,8 @@ def grown(spec: Policy, steps: int = 30) -> larl.Agent:
 
 
 @pytest.mark.parametrize("spec", live_specs(), ids=str)
-def test_an_agent_goes_on_from_its_file_as_if_nothing_had_been(spec: Policy, tmp_path: Path) -> None:
-    agent = grown(spec)
+def test_loaded_agent_continues_identically(spec: Policy, tmp_path: Path) -> None:
+    agent = make_agent(spec)
     again = larl.Agent.load(agent.save(tmp_path / "agent.json"))
     assert (again.policy, again.world, again.counts) == (agent.policy, agent.world, agent.counts)
     for _ in range(10):
@@ -38,60 +38,60 @@ def edited(values: dict[str, Any]) -> str:
     return json.dumps(values | {"min_probability": 0.2})
 
 
-WRONG = {
-    "cut short": lambda text: text[: len(text) // 2],
+DAMAGED = {
+    "is incomplete": lambda text: text[: len(text) // 2],
     "edited or damaged": lambda text: edited(json.loads(text)),
-    "not an agent's file": lambda _: "time,action,reward\n0,1,2\n",
+    "is not the file of an agent": lambda _: "time,action,reward\n0,1,2\n",
     "no format": lambda _: '{"a": 1}',
     "schema 99": lambda text: json.dumps(json.loads(text) | {"schema": 99}),
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_file_is_refused_and_left_alone(wrong: str, tmp_path: Path) -> None:
-    agent = grown(larl.UCB())
+@pytest.mark.parametrize("message", DAMAGED)
+def test_damaged_file_is_refused_and_not_overwritten(message: str, tmp_path: Path) -> None:
+    agent = make_agent(larl.UCB())
     path = agent.save(tmp_path / "agent.json")
-    text = WRONG[wrong](path.read_text())
+    text = DAMAGED[message](path.read_text())
     path.write_text(text)
-    with pytest.raises(larl.InvalidFile, match=wrong):
+    with pytest.raises(larl.InvalidFile, match=message):
         larl.Agent.load(path)
-    with pytest.raises(larl.InvalidFile, match=wrong):
-        grown(larl.UCB()).save(path)
+    with pytest.raises(larl.InvalidFile, match=message):
+        make_agent(larl.UCB()).save(path)
     assert path.read_text() == text
 
 
-def test_other_files_are_refused_too(tmp_path: Path) -> None:
+def test_missing_binary_and_other_agents_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(larl.InvalidFile, match="cannot be read"):
         larl.Agent.load(tmp_path / "absent.json")
     (tmp_path / "figure.png").write_bytes(b"\x89PNG\xff\xfe")
     with pytest.raises(larl.InvalidFile, match="not text"):
         larl.Agent.load(tmp_path / "figure.png")
-    path = grown(larl.UCB()).save(tmp_path / "agent.json")
+    path = make_agent(larl.UCB()).save(tmp_path / "agent.json")
     with pytest.raises(larl.InvalidValue, match="the file of this agent"):
-        grown(larl.Random()).save(path)
+        make_agent(larl.Random()).save(path)
     assert larl.Agent.load(path).policy == larl.UCB()
 
 
-def test_a_state_that_does_not_fit_its_policy_is_refused(tmp_path: Path) -> None:
-    values = _file.read(grown(larl.UCB()).save(tmp_path / "agent.json"))
-    for change, wrong in (({"weight": None}, "too much or too little"), ({}, "shape")):
+def test_state_that_does_not_fit_policy_is_refused(tmp_path: Path) -> None:
+    values = files.read(make_agent(larl.UCB()).save(tmp_path / "agent.json"))
+    for change, message in (({"weight": None}, "unexpected or missing arrays"), ({}, "shape")):
         state = dict(values["base"]["state"])
         if change:
             del state["weight"]
         else:
             state["weight"] = state["weight"] | {"shape": [4]}
-        path = _file.write(tmp_path / "other.json", values | {"base": values["base"] | {"state": state}})
-        with pytest.raises(larl.InvalidFile, match=wrong):
+        path = files.write(tmp_path / "other.json", values | {"base": values["base"] | {"state": state}})
+        with pytest.raises(larl.InvalidFile, match=message):
             larl.Agent.load(path)
 
 
-def test_saving_does_not_grow_with_time(tmp_path: Path) -> None:
-    sizes = [grown(larl.LARL(2), steps).save(tmp_path / f"{steps}.json").stat().st_size for steps in (100, 1000)]
+def test_file_size_does_not_grow_with_time(tmp_path: Path) -> None:
+    sizes = [make_agent(larl.LARL(2), steps).save(tmp_path / f"{steps}.json").stat().st_size for steps in (100, 1000)]
     assert sizes[1] < 1.1 * sizes[0]
 
 
-def test_a_file_of_the_first_schema_is_still_read() -> None:
-    """Made by larl 0.1.0; what that agent decided next was written down beside it."""
+def test_schema_1_agent_continues_identically() -> None:
+    """agent-1.json was written by larl 0.1.0; agent-1-next.json has that agent's next decisions."""
     folder = Path(__file__).parent / "old"
     agent = larl.Agent.load(folder / "agent-1.json")
     for number, then in zip((0.5, -0.5, 1.0), json.loads((folder / "agent-1-next.json").read_text()), strict=True):
@@ -101,7 +101,7 @@ def test_a_file_of_the_first_schema_is_still_read() -> None:
         assert {key: now[key] for key in then} == then
 
 
-def test_a_file_of_another_trial_is_not_overwritten(tmp_path: Path) -> None:
+def test_file_of_other_trial_is_not_overwritten(tmp_path: Path) -> None:
     path = larl.Agent(larl.UCB(), 2, trial=1).save(tmp_path / "agent.json")
     assert larl.Agent.load(path).trial == 1
     with pytest.raises(larl.InvalidValue, match="trial = 1"):

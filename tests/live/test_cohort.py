@@ -1,4 +1,4 @@
-"""A cohort is the engine's, unit by unit and bit for bit; without pooling its units are agents."""
+"""A cohort reproduces the engine's cohort bit for bit; without pooling its units are agents."""
 
 import json
 import math
@@ -9,32 +9,32 @@ import pytest
 
 import larl
 from larl.policies._pooling import POOLINGS, common, personal, stacked, unit_view
-from tests.live.cohorts import BASE, SPEC, WORLD, by_hand, leaves, same
+from tests.live.cohorts import BASE, SPEC, WORLD, leaves, same, step_by_hand
 
 UNITS, ROUNDS, SEED = 5, 30, 3
 
 
-def played(pooling: str, **options: Any) -> larl.Result:
+def compare_cohorts(pooling: str, **options: Any) -> larl.Result:
     settings = {"horizon": ROUNDS, "trials": 1, "seed": SEED, "units": UNITS, "progress": False} | options
     return larl.compare({"it": SPEC}, WORLD, pooling=pooling, **settings)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_cohort_by_hand_is_the_engines(pooling: str) -> None:
-    cohort, result = larl.Cohort(SPEC, 2, SEED, pooling=pooling), played(pooling)
+def test_cohort_reproduces_engine_cohort(pooling: str) -> None:
+    cohort, result = larl.Cohort(SPEC, 2, SEED, pooling=pooling), compare_cohorts(pooling)
     arms, rewards = (np.asarray(each)[0, 0] for each in (result.arm, result.reward))
-    for unit, decision, reward in by_hand(cohort, UNITS, ROUNDS):
+    for unit, decision, reward in step_by_hand(cohort, UNITS, ROUNDS):
         assert (decision.unit, decision.arm) == (f"unit {unit}", str(arms[unit, decision.t]))
         assert reward == rewards[unit, decision.t]
     assert cohort.units == tuple(f"unit {unit}" for unit in range(UNITS))
     assert cohort.t == UNITS * ROUNDS
 
 
-def test_without_pooling_units_are_agents_and_the_engines_trials() -> None:
+def test_units_without_pooling_equal_agents_and_engine_trials() -> None:
     trials = larl.compare({"it": SPEC}, WORLD, horizon=ROUNDS, trials=UNITS, seed=SEED)
     for name in ("regret", "arm", "reward"):
-        assert np.array_equal(trials.data[name][0], played("none").data[name][0, 0])
-    second = played("none", trials=2)
+        assert np.array_equal(trials.data[name][0], compare_cohorts("none").data[name][0, 0])
+    second = compare_cohorts("none", trials=2)
     assert np.array_equal(
         second.arm[0, 1, 2], larl.compare({"it": SPEC}, WORLD, horizon=ROUNDS, trials=8, seed=3).arm[0, 7]
     )
@@ -52,22 +52,24 @@ def test_without_pooling_units_are_agents_and_the_engines_trials() -> None:
 
 @pytest.mark.parametrize("pooling", ["full", "partial"])
 @pytest.mark.parametrize("keep", ["all", "summary"])
-def test_threads_and_blocks_change_nothing(pooling: str, keep: str) -> None:
+def test_results_do_not_depend_on_threads_and_blocks(pooling: str, keep: str) -> None:
     options = {"trials": 5, "horizon": 12, "keep": keep}
-    results = [played(pooling, **options, **how) for how in ({"threads": 1}, {"threads": 2, "block": 2}, {"block": 5})]
+    results = [
+        compare_cohorts(pooling, **options, **how) for how in ({"threads": 1}, {"threads": 2, "block": 2}, {"block": 5})
+    ]
     assert all(each.data.identical(results[0].data) for each in results)
     assert results[0].unit_total().sizes == {"policy": 1, "trial": 5, "unit": UNITS}
     assert np.allclose(results[0].total(), results[0].unit_total().mean("unit"))
 
 
-def test_what_is_kept_of_cohorts_agrees() -> None:
-    whole, summary = (played("full", trials=4, keep=keep) for keep in ("all", "summary"))
-    assert np.allclose(whole.unit_total(), summary.unit_total(), rtol=1e-12)
-    assert np.allclose(whole.curves()["mean"], summary.curves()["mean"], rtol=1e-12)
-    assert np.allclose(whole.curves()["sd"], summary.curves()["sd"], rtol=1e-9)
+def test_summary_of_cohorts_agrees_with_all_data() -> None:
+    complete, summary = (compare_cohorts("full", trials=4, keep=keep) for keep in ("all", "summary"))
+    assert np.allclose(complete.unit_total(), summary.unit_total(), rtol=1e-12)
+    assert np.allclose(complete.curves()["mean"], summary.curves()["mean"], rtol=1e-12)
+    assert np.allclose(complete.curves()["sd"], summary.curves()["sd"], rtol=1e-9)
 
 
-def test_units_of_a_crowd_share_what_they_share() -> None:
+def test_units_of_stacked_state_share_common_arrays() -> None:
     state = SPEC.init(2)
     units = stacked(state, 3)
     assert {array.shape[0] for array in personal(units)} == {3}
@@ -79,7 +81,7 @@ def test_units_of_a_crowd_share_what_they_share() -> None:
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_what_is_refused_changes_nothing(pooling: str) -> None:
+def test_refused_call_changes_nothing(pooling: str) -> None:
     cohort = larl.Cohort(SPEC, ["a", "b"], pooling=pooling)
     first = cohort.decide("x")
     cohort.observe(first, 1.0)
@@ -103,7 +105,7 @@ def test_what_is_refused_changes_nothing(pooling: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, leaves(cohort.state("x")), strict=True))
 
 
-MISTAKES = {
+INVALID_ARGUMENTS = {
     "pooling = 'some'": lambda: larl.Cohort(SPEC, 2, pooling="some"),
     "min_probability": lambda: larl.Cohort(SPEC, 2, min_probability=0.6),
     "Cohort: arms": lambda: larl.Cohort(SPEC, 1),
@@ -119,13 +121,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("wrong", MISTAKES)
-def test_mistakes_name_the_field(wrong: str) -> None:
-    with pytest.raises(larl.InvalidValue, match=wrong):
-        MISTAKES[wrong]()
+@pytest.mark.parametrize("message", INVALID_ARGUMENTS)
+def test_invalid_argument_names_field(message: str) -> None:
+    with pytest.raises(larl.InvalidValue, match=message):
+        INVALID_ARGUMENTS[message]()
 
 
-def test_ids_are_unique_over_units_and_survive_as_words() -> None:
+def test_decision_ids_are_unique_over_units() -> None:
     cohort = larl.Cohort(larl.UCB(), 2, pooling="full")
     decisions = [cohort.decide(unit) for _ in range(20) for unit in ("1", "1-1", "11", "ü")]
     assert len({decision.id for decision in decisions}) == 80
@@ -134,8 +136,8 @@ def test_ids_are_unique_over_units_and_survive_as_words() -> None:
 
 
 @pytest.mark.parametrize("pooling", ["none", "full", "partial"])
-def test_what_somebody_else_played_is_learnt_as_what_was_decided(pooling: str) -> None:
-    """A cohort that decides, and one that is told all that the first did: the same decisions from then on."""
+def test_recorded_arms_give_same_decisions(pooling: str) -> None:
+    """One cohort decides, another records the same arms: all later decisions are equal."""
     first, second = (larl.Cohort(larl.LARL(1), ["a", "b"], 3, pooling=pooling, min_probability=0.1) for _ in range(2))
     for name in ("x", "y", "z"):
         assert first.enter(name) == second.enter(name)

@@ -1,4 +1,4 @@
-"""Rewards in any order, twice, corrected, never, units at any time: the States are those of a cohort told in time."""
+"""With rewards in any order, repeated, corrected or missing, States are as if all had come in time."""
 
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import larl
-from larl.live import shared_history as _together
+from larl.live import shared_history
 from larl.policies._pooling import POOLINGS
 from tests.live.cohorts import same
 
@@ -19,24 +19,24 @@ AVAILABLE = st.one_of(st.none(), st.none(), st.just([]), st.just(["b"]))
 ARMS, UNITS = ["a", "b"], ["x", "y", "z", "w"]
 
 
-class Deliveries(RuleBasedStateMachine):
-    """A cohort, and what is known of each of its steps: unit, arm, reward."""
+class DelayedRewards(RuleBasedStateMachine):
+    """A cohort, and unit, arm and last reported reward of each of its steps."""
 
     @initialize(
         pooling=st.sampled_from(POOLINGS),
         max_delay=st.integers(1, 5),
         min_probability=st.sampled_from([0.0, 0.2]),
-        gap=st.sampled_from([2, 64]),
+        interval=st.sampled_from([2, 64]),
     )
-    def begin(self, pooling: str, max_delay: int, min_probability: float, gap: int) -> None:
-        _together.GAP = gap  # marks that lie close, so that few steps have many of them
+    def begin(self, pooling: str, max_delay: int, min_probability: float, interval: int) -> None:
+        shared_history.CHECKPOINT_INTERVAL = interval  # a small one, so that few steps have many checkpoints
         self.make = lambda: larl.Cohort(
             larl.LARL(1), ARMS, seed=4, min_probability=min_probability, max_delay=max_delay, pooling=pooling
         )
         self.cohort, self.max_delay, self.pooling = self.make(), max_delay, pooling
         self.known: list[tuple[str, str | None, float | None]] = []
         self.decisions: list[larl.Decision] = []
-        self.closed = 0
+        self.final = 0
 
     @rule(units=st.lists(st.sampled_from(UNITS), min_size=1, max_size=4), available=AVAILABLE)
     def decide(self, units: list[str], available: list[str] | None) -> None:
@@ -47,26 +47,26 @@ class Deliveries(RuleBasedStateMachine):
         self.decisions.append(self.cohort.decide(unit, available))
         self.known.append((unit, self.decisions[-1].arm, None))
         if self.pooling != "none":
-            self.closed = max(self.closed, len(self.known) - self.max_delay * len({unit for unit, _, _ in self.known}))
+            self.final = max(self.final, len(self.known) - self.max_delay * len({unit for unit, _, _ in self.known}))
 
     @precondition(lambda self: self.decisions)
     @rule(back=st.integers(0, 9), reward=REWARDS, arm=st.one_of(st.none(), st.none(), st.sampled_from(ARMS)))
     def observe(self, back: int, reward: float | None, arm: str | None) -> None:
         i = max(len(self.decisions) - 1 - back, 0)
         unit, known, _ = self.known[i]
-        told = arm or known
-        if told is None and reward is not None:
+        played = arm or known
+        if played is None and reward is not None:
             return
-        how = self.cohort.observe(self.decisions[i], reward, arm=arm)
+        status = self.cohort.observe(self.decisions[i], reward, arm=arm)
         later = sum(1 for each, _, _ in self.known[i:] if each == unit)
-        assert (how == "late") == (later > self.max_delay or i < self.closed)
-        if how != "late":
-            self.known[i] = (unit, told, reward)
+        assert (status == "late") == (later > self.max_delay or i < self.final)
+        if status != "late":
+            self.known[i] = (unit, played, reward)
 
     @precondition(lambda self: len(self.known) % 5 == 4)
     @rule()
     def reload(self) -> None:
-        """Through a file and back."""
+        """Save the cohort and load it."""
         import tempfile
         from pathlib import Path
 
@@ -74,7 +74,7 @@ class Deliveries(RuleBasedStateMachine):
             self.cohort = larl.Cohort.load(self.cohort.save(Path(folder) / "cohort.json"))
 
     @invariant()
-    def as_if_all_had_come_in_time(self) -> None:
+    def states_are_as_if_rewards_came_in_time(self) -> None:
         if not hasattr(self, "cohort"):
             return
         rebuilt: Any = self.make()
@@ -88,19 +88,19 @@ class Deliveries(RuleBasedStateMachine):
         assert (self.cohort.t, self.cohort.units) == (rebuilt.t, rebuilt.units)
 
     def teardown(self) -> None:
-        _together.GAP = 64
+        shared_history.CHECKPOINT_INTERVAL = 64
 
 
-Deliveries.TestCase.settings = settings(
+DelayedRewards.TestCase.settings = settings(
     max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestDeliveries = Deliveries.TestCase
+TestDelayedRewards = DelayedRewards.TestCase
 
 
 @pytest.mark.parametrize("pooling", ["full", "partial"])
-def test_marks_of_every_age_are_right(pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Marks two decisions apart, thinned and made anew; rewards up to 120 decisions late, some corrected, units new."""
-    monkeypatch.setattr(_together, "GAP", 2)
+def test_replay_from_checkpoints_of_any_age_is_exact(pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint every two decisions; rewards up to 120 decisions late, some corrected; new units."""
+    monkeypatch.setattr(shared_history, "CHECKPOINT_INTERVAL", 2)
     draws = np.random.default_rng(8)
     make = partial(larl.Cohort, larl.LARL(1), ARMS, seed=1, pooling=pooling, max_delay=30)
     cohort, decisions, known, kept = make(), [], [], set()
@@ -112,13 +112,13 @@ def test_marks_of_every_age_are_right(pooling: str, monkeypatch: pytest.MonkeyPa
             reward = float(draws.normal())
             if draws.random() < 0.6 and cohort.observe(decisions[at], reward) != "late":
                 known[at] = reward
-        past = cohort._past
-        assert isinstance(past, _together.Together)
-        kept.add(len(past.marks))
+        history = cohort._history
+        assert isinstance(history, shared_history.SharedHistory)
+        kept.add(len(history.checkpoints))
         if i % 20 == 19:
             rebuilt: Any = make()
             for decision, reward in zip(decisions, known, strict=True):
                 rebuilt.observe(rebuilt.decide(decision.unit), reward, arm=decision.arm)
             assert all(same(cohort.state(unit), rebuilt.state(unit)) for unit in rebuilt.units)
     assert max(kept) > 4
-    assert past.marks[0].time > 100
+    assert history.checkpoints[0].time > 100

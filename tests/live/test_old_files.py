@@ -1,4 +1,4 @@
-"""Files of earlier versions load, and the agents and cohorts in them continue as they would have."""
+"""Agents and cohorts from files of earlier versions continue as they would have."""
 
 import gzip
 import json
@@ -12,33 +12,42 @@ import larl
 OLD = Path(__file__).parent / "old"
 
 
-def saved(name: str) -> dict[str, Any]:
-    """Name: the contents of a file, and the decisions that the version that wrote it made next."""
-    found: dict[str, Any] = json.loads(gzip.decompress((OLD / name).read_bytes()))
-    return found
+def read_cases(name: str) -> dict[str, Any]:
+    """By name: the contents of a file, and the next decisions of the version that wrote it."""
+    cases: dict[str, Any] = json.loads(gzip.decompress((OLD / name).read_bytes()))
+    return cases
 
 
-def continued(decide: Any, observe: Any, steps: int) -> list[Any]:
-    """The next decisions, and how the reward of each was taken."""
+def next_decisions(decide: Any, observe: Any, steps: int) -> list[Any]:
+    """The next decisions, and the status of each reward."""
     log = []
     for t in range(steps):
-        made = decide(t)
-        taken = observe(made, 0.3 * (t % 4) - 0.4)
-        log.append([made.arm, list(made.probabilities.values()), made.expected, made.width, made.id, str(taken)])
+        decision = decide(t)
+        status = observe(decision, 0.3 * (t % 4) - 0.4)
+        log.append(
+            [
+                decision.arm,
+                list(decision.probabilities.values()),
+                decision.expected,
+                decision.width,
+                decision.id,
+                str(status),
+            ]
+        )
     return log
 
 
-@pytest.mark.parametrize("name", saved("agents-2.json.gz"))
-def test_an_agent_of_schema_2_continues(name: str, tmp_path: Path) -> None:
-    case, path = saved("agents-2.json.gz")[name], tmp_path / "agent.json"
+@pytest.mark.parametrize("name", read_cases("agents-2.json.gz"))
+def test_schema_2_agent_continues_identically(name: str, tmp_path: Path) -> None:
+    case, path = read_cases("agents-2.json.gz")[name], tmp_path / "agent.json"
     path.write_text(json.dumps(case["file"]))
     agent = larl.Agent.load(path)
-    assert continued(lambda _: agent.decide(), agent.observe, len(case["next"])) == case["next"]
+    assert next_decisions(lambda _: agent.decide(), agent.observe, len(case["next"])) == case["next"]
 
 
-@pytest.mark.parametrize("name", saved("cohorts-2.json.gz"))
-def test_a_cohort_of_schema_2_continues(name: str, tmp_path: Path) -> None:
-    case, path = saved("cohorts-2.json.gz")[name], tmp_path / "cohort.json"
+@pytest.mark.parametrize("name", read_cases("cohorts-2.json.gz"))
+def test_schema_2_cohort_continues_identically(name: str, tmp_path: Path) -> None:
+    case, path = read_cases("cohorts-2.json.gz")[name], tmp_path / "cohort.json"
     path.write_text(json.dumps(case["file"]))
     cohort = larl.Cohort.load(path)
-    assert continued(lambda t: cohort.decide("xyzw"[t % 4]), cohort.observe, len(case["next"])) == case["next"]
+    assert next_decisions(lambda t: cohort.decide("xyzw"[t % 4]), cohort.observe, len(case["next"])) == case["next"]

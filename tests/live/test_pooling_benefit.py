@@ -1,4 +1,4 @@
-"""What pooling is worth: much where units are alike; partial pooling costs little where they are not."""
+"""Pooling reduces regret where units are similar; partial pooling does no harm where they differ."""
 
 import math
 from functools import partial
@@ -9,55 +9,58 @@ import numpy as np
 import pytest
 
 import larl
-from larl.simulation import tables as testbed
+from larl.simulation import tables
 from larl.simulation.study import read_study
 from larl.worlds import Simulator, variants
 from tests.live.cohorts import BASE, SPEC
 
-play = partial(larl.compare, {"it": SPEC}, horizon=140, trials=12, seed=2, units=40, progress=False)
+compare_cohorts = partial(larl.compare, {"it": SPEC}, horizon=140, trials=12, seed=2, units=40, progress=False)
 
 
-def gap(world: Any, better: str, worse: str) -> tuple[float, float]:
-    """How much less a unit regrets, and the standard error of that over 12 cohorts on the same random numbers."""
-    less = play(world, pooling=worse).total() - play(world, pooling=better).total()
-    return float(less.mean()), float(less.std(ddof=1)) / math.sqrt(less.size)
+def regret_reduction(world: Any, better: str, worse: str) -> tuple[float, float]:
+    """Mean reduction of a unit's regret and its standard error, over 12 cohorts with common random numbers."""
+    reduction = compare_cohorts(world, pooling=worse).total() - compare_cohorts(world, pooling=better).total()
+    return float(reduction.mean()), float(reduction.std(ddof=1)) / math.sqrt(reduction.size)
 
 
 @pytest.mark.parametrize("pooling", ["full", "partial"])
-def test_pooling_wins_where_units_are_alike(pooling: str) -> None:
-    less, error = gap(BASE, pooling, "none")
-    assert less > 5.0 * error
+def test_pooling_reduces_regret_of_similar_units(pooling: str) -> None:
+    reduction, error = regret_reduction(BASE, pooling, "none")
+    assert reduction > 5.0 * error
 
 
-def test_partial_pooling_does_no_harm_where_units_differ_much() -> None:
-    """Units whose best arm on average is another's: beside none within 3 standard errors, better than full by 3."""
+def test_partial_pooling_does_no_harm_for_different_units() -> None:
+    """Units with different best arms: within 3 standard errors of no pooling, better than full pooling by 3."""
     world = variants.HeterogeneousUnits(BASE, mu=2.0, beta=1.0)
-    less, error = gap(world, "partial", "none")
-    assert less > -3.0 * error
-    less, error = gap(world, "partial", "full")
-    assert less > 3.0 * error
+    reduction, error = regret_reduction(world, "partial", "none")
+    assert reduction > -3.0 * error
+    reduction, error = regret_reduction(world, "partial", "full")
+    assert reduction > 3.0 * error
 
 
-def test_units_that_differ_have_the_law_that_is_said() -> None:
-    """4,000 units: mean and sd of μ_a within 4 standard errors; β and noise likewise, and a trial has its own."""
+def test_unit_parameters_have_documented_distribution() -> None:
+    """Over 4,000 units, mean and sd of μ and β are within 4 standard errors of the distribution."""
     world, count = variants.HeterogeneousUnits(BASE, mu=0.5, beta=0.2), 4000
-    latents: list[Any] = [Simulator(world, 1, trial)._latent for trial in range(count)]
+    states: list[Any] = [Simulator(world, 1, trial)._latent for trial in range(count)]
     for values, centre, sd in (
-        (np.array([each.base.mu for each in latents]), (0.0, 0.0), 0.5),
-        (np.array([each.base.beta[:, 0] for each in latents]), (-1.0, 1.0), 0.2),
+        (np.array([each.base.mu for each in states]), (0.0, 0.0), 0.5),
+        (np.array([each.base.beta[:, 0] for each in states]), (-1.0, 1.0), 0.2),
     ):
         assert np.all(np.abs(values.mean(axis=0) - centre) < 4.0 * sd / math.sqrt(count))
         assert np.all(np.abs(values.std(axis=0) - sd) < 4.0 * sd / math.sqrt(2 * count))
         assert abs(np.corrcoef(values.T)[0, 1]) < 4.0 / math.sqrt(count)
-    assert np.array_equal([each.sd for each in latents], np.abs([each.base.beta[:, 0] for each in latents]))
+    assert np.array_equal([each.sd for each in states], np.abs([each.base.beta[:, 0] for each in states]))
     common = variants.HeterogeneousUnits(
         larl.LatentVAR([[[0.5, 0.0], [0.0, 0.5]]], [[1, 0], [0, 1]], [0, 0], noise="common"), beta=1.0
     )
     assert Simulator(common, 1, 0)._latent.sd.tolist() == [1.0, 1.0]
 
 
-def test_units_that_do_not_differ_are_the_base() -> None:
-    one, other = play(BASE, pooling="full", trials=2), play(variants.HeterogeneousUnits(BASE), pooling="full", trials=2)
+def test_units_without_differences_equal_base_world() -> None:
+    one, other = (
+        compare_cohorts(BASE, pooling="full", trials=2),
+        compare_cohorts(variants.HeterogeneousUnits(BASE), pooling="full", trials=2),
+    )
     assert np.array_equal(one.regret, other.regret)
     assert variants.from_dict(variants.HeterogeneousUnits(BASE, mu=1.0).to_dict()) == variants.HeterogeneousUnits(
         BASE, mu=1.0
@@ -66,9 +69,9 @@ def test_units_that_do_not_differ_are_the_base() -> None:
         variants.HeterogeneousUnits(BASE, beta=-1.0)
 
 
-def test_the_table_over_units_takes_each_cohorts_quarter() -> None:
-    result = play(BASE, pooling="full", trials=5)
-    table = testbed.units(result).set_index("measure")
+def test_quantiles_over_units_are_averaged_over_cohorts() -> None:
+    result = compare_cohorts(BASE, pooling="full", trials=5)
+    table = tables.units(result).set_index("measure")
     totals = result.regret[0].sum("time").values
     quarters = np.quantile(totals, 0.25, axis=1)
     assert table.loc["regret", "p25"] == pytest.approx(quarters.mean(), rel=1e-12)
@@ -91,7 +94,7 @@ s = 1
 """
 
 
-def test_a_study_of_cohorts(tmp_path: Path) -> None:
+def test_study_file_with_cohorts(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(STUDY)
     study = read_study(file)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core.caching import NullCache
 
-from larl.live.kernels import teach
+from larl.live.kernels import update_step
 from larl.policies import REGISTRY, Policy, bind
 
 RAISES, HANGS, IS_NO_NUMBER = 1, 2, 3
@@ -86,7 +86,7 @@ class Awkward(Policy):
 def known() -> Iterator[None]:
     """The policy can be asked for by its name. Its machine code is kept nowhere: other processes do not know it."""
     REGISTRY["Awkward"] = Awkward
-    dispatcher: Any = teach
+    dispatcher: Any = update_step
     before, dispatcher._cache = dispatcher._cache, NullCache()
     try:
         yield

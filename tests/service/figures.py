@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, TypeVar
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 
 FOLDER = os.environ.get("LARL_TORTURE")  # where figures are kept; without, tests are short
 Amount = TypeVar("Amount", int, float)
@@ -18,4 +18,4 @@ def amount(short: Amount, full: Amount) -> Amount:
 def keep(name: str, **figures: Any) -> None:
     """Keep figures for docs/reliability.md."""
     if FOLDER:
-        write_whole(Path(FOLDER) / f"{name}.json", lambda path: path.write_text(json.dumps(figures, indent=1)))
+        write_atomically(Path(FOLDER) / f"{name}.json", lambda path: path.write_text(json.dumps(figures, indent=1)))

@@ -19,8 +19,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.client import Client, RequestRefused, ServiceUnreachable
-from larl.client import transport as _wire
+from larl.client import Client, RequestRefused, ServiceUnreachable, transport
 from larl.client.offline_queue import draw
 from tests.service.processes import reserve_port
 from tests.service.running import Leaky, running
@@ -50,7 +49,7 @@ def study(client: Client) -> str:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_wire, "SHORTEST", 0.001)
+    monkeypatch.setattr(transport, "MIN_PAUSE", 0.001)
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_every_method_and_what_it_returns(client: Client, study: str) -> None:
 
 
 def test_lists_come_whole_whatever_the_page(client: Client, study: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("larl.client.client.PAGE", 2)
+    monkeypatch.setattr("larl.client.reader.PAGE_SIZE", 2)
     for i in range(5):
         client.register(study, f"u{i}")
     assert [each.number for each in client.units(study)] == [0, 1, 2, 3, 4]
@@ -187,7 +186,7 @@ UNIT = json.dumps({"study": "s", "unit": "u", "number": 0, "at": "now", "more": 
 
 def test_told_to_wait_it_waits_and_sends_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(_wire, "time", SimpleNamespace(sleep=pauses.append, time=time.time))
+    monkeypatch.setattr(transport, "time", SimpleNamespace(sleep=pauses.append, time=time.time))
     answers = [
         (429, {"Retry-After": "7"}, b"{}"),
         (503, {}, b""),

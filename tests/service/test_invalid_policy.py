@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from larl.live.files import arrays_of
+from larl.live.files import state_arrays
 from larl.service.evidence import evidence
 from larl.service.minds import Mind
 from tests.service import awkward
@@ -90,7 +90,7 @@ def test_over_http_answers_stay_json(tmp_path, how: str) -> None:  # type: ignor
 def test_weights_that_are_not_finite_are_not_shown(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     def spoilt(mind: Mind) -> dict[str, float] | None:
         state = mind.held.state
-        arrays_of(state)["log_weight"][...] = np.nan
+        state_arrays(state)["log_weight"][...] = np.nan
         return evidence(mind.terms.spec, state)
 
     with client(tmp_path, seconds=60.0) as admin:

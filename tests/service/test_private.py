@@ -12,7 +12,7 @@ import typer.testing
 
 from larl.cli import app
 from larl.client import Client
-from larl.client.offline_queue import Pending
+from larl.client.offline_queue import OfflineQueue
 from larl.service.database import Database
 from tests.service.host import Host
 from tests.service.running import LARL
@@ -67,12 +67,12 @@ def test_backups_exports_and_what_is_restored(tmp_path: Path) -> None:
 
 def test_decisions_that_a_client_keeps(tmp_path: Path) -> None:
     file = tmp_path / "pending.json"
-    Pending(file).learn("sleep", {"a": 0.5, "b": 0.5})
+    OfflineQueue(file).set_probabilities("sleep", {"a": 0.5, "b": 0.5})
     assert modes(tmp_path) == {"pending.json": "0o600"}
     file.chmod(0o644)  # as an older version left it
     Client("http://127.0.0.1:9", pending=file, retries=0).fallback("sleep", "u")
     assert modes(tmp_path) == {"pending.json": "0o600"}
-    assert len(json.loads(file.read_text())["held"]) == 1
+    assert len(json.loads(file.read_text())["decisions"]) == 1
 
 
 def test_a_storage_that_everybody_can_read_is_left_so_with_a_warning(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from larl.live.files import arrays_of
+from larl.live.files import state_arrays
 from larl.service import clock
 from larl.service.problems import Problem
 from tests.service.host import LARL, UCB, Host, hosts
@@ -127,7 +127,7 @@ def _poison(host: Host, pooling: str) -> None:
     studies = host.desk._studies
     mind = studies._seats["sleep", "u"].mind if pooling == "none" else studies.get("sleep").mind
     assert mind is not None
-    state = mind.held.state if pooling == "none" else mind.held._past.crowd
-    for name, array in arrays_of(state).items():
+    state = mind.held.state if pooling == "none" else mind.held._history.stacked_state
+    for name, array in state_arrays(state).items():
         if name.endswith("inverse"):
             array[...] = math.nan

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import larl
 from larl.cli import app
-from larl.client import Client, Outcome, Study
+from larl.client import Client, DecisionRecord, StudyInfo
 from larl.rehearsal.plan import Plan, read_plan
 from larl.rehearsal.run import rehearse
 from larl.service.access import Access
@@ -91,7 +91,7 @@ def test_the_example_shows_every_key() -> None:
 def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str]) -> None:
     done = run(tmp_path, place, "--study", "whole")
     assert done.exit_code == 0, done.output
-    assert "Everything that was sent is in the service's records" in done.output
+    assert "The service's records match exactly what was sent" in done.output
     found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())
     page = (tmp_path / "out" / "rehearsal.html").read_text(encoding="utf-8")
     assert found["decisions"] == 120
@@ -131,7 +131,7 @@ def test_one_seed_is_one_rehearsal(tmp_path: Path, client: Client) -> None:
 class Meddling(Client):
     """While the rehearsal looks at the records, somebody else has used the study."""
 
-    def decisions(self, study: str, unit: str | None = None) -> Iterator[Outcome]:
+    def decisions(self, study: str, unit: str | None = None) -> Iterator[DecisionRecord]:
         found = list(super().decisions(study, unit))
         if found:
             observed = next(each for each in reversed(found) if each.state == "observed")
@@ -146,14 +146,14 @@ def test_what_was_not_sent_is_found(tmp_path: Path, place: tuple[str, str], monk
     assert done.exit_code == 3
     assert re.search(r"error: 4 differences .* The first: unit-\d+: the reward of decision meddled\.", done.output)
     found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())["differences"]
-    assert "is corrected; it should be observed" in found[0]
-    assert "stranger: a unit that was not sent" in found
+    assert "is corrected; expected: observed" in found[0]
+    assert "stranger: an unknown unit" in found
 
 
 class Closing(Client):
     """A study is closed by somebody else as soon as it is made."""
 
-    def create_study(self, study: str, *words: Any, **terms: Any) -> Study:
+    def create_study(self, study: str, *words: Any, **terms: Any) -> StudyInfo:
         made = super().create_study(study, *words, **terms)
         self.close_study(study, "enough")
         return made
@@ -242,7 +242,11 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         ('"nothing", "prompt"', '"a", "b", "c"', r":7: study: arms = .*2 names, one for each arm of the world"),
         ("patience = 4", "horizon = 0", r":10: study: horizon = 0 .*from 1"),
         ('"trial"', '"Trial!"', r":6: study: study = 'Trial!' .*a–z"),
-        ('{ policy = "UCB" }', '{ policy = "LARL", s = 1, context = 2 }', r":8: study: policy = .*the 0 numbers"),
+        (
+            '{ policy = "UCB" }',
+            '{ policy = "LARL", s = 1, context = 2 }',
+            r":8: study: policy = .*a policy without context",
+        ),
     ],
 )
 def test_a_file_is_checked_before_anything_starts(tmp_path: Path, old: str, new: str, said: str) -> None:

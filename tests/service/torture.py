@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import larl
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl.service.database import Database
 from larl.service.integrity import Mismatch
 from larl.service.journal import Journal, Row
@@ -288,7 +288,9 @@ def main() -> None:
                 found = torture(storage, Path(folder), given.kills, given.seed, 2, given.minutes)
     print(found.line())
     words = asdict(found) | {"kept": found.kept, "larl": larl.__version__, "python": platform.python_version()}
-    write_whole(given.out / f"kills-{given.storage}.json", lambda path: path.write_text(json.dumps(words, indent=1)))
+    write_atomically(
+        given.out / f"kills-{given.storage}.json", lambda path: path.write_text(json.dumps(words, indent=1))
+    )
     sys.exit(0 if found.kept else 1)
 
 

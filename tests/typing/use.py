@@ -1,7 +1,7 @@
-"""Code as users write it, for type checkers: never run.
+"""Code of users, for type checkers; it is never run.
 
 Every line with an ignore comment is a mistake that both mypy and pyright must report. Both report an ignore comment
-that is not needed, so a mistake that passes unseen fails `make check`.
+that is not needed, so an unreported mistake fails `make check`.
 """
 
 from typing import assert_type
@@ -37,7 +37,7 @@ larl.compare([larl.UCB()], larl.worlds.paper(1), horizon=1, trials=1)  # type: i
 larl.theory.regret_floor(larl.UCB())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 larl.Larl  # type: ignore[attr-defined]  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
-# What has defaults needs no arguments.
+# Arguments with defaults can be omitted.
 larl.UCB()
 larl.Auto()
 larl.Exp3()
@@ -45,7 +45,7 @@ larl.KalmanOracle()
 larl.worlds.ChangePoints()
 
 # Sequences and arrays of any kind of number.
-array, matrix, whole = np.array([0.5]), np.eye(2), np.array([1, 3])
+array, matrix, integers = np.array([0.5]), np.eye(2), np.array([1, 3])
 world = larl.LatentAR(gammas=array, beta=np.array([1, -1]), mu=np.zeros(2))
 larl.LatentAR(gammas=[1, 0], beta=(1, -1), mu=np.zeros(2, dtype=np.float32))
 larl.LatentVAR(gammas=[matrix], beta=matrix, mu=np.zeros(2), gamma0=np.zeros(2), cov_z=matrix)
@@ -54,7 +54,7 @@ larl.JointNormal(np.zeros(2), matrix)
 larl.worlds.Burden(world, effect=array)
 larl.worlds.Contextual(world, eta=matrix)
 larl.worlds.Seasonal(mu=array, amplitude=array, phase=array)
-larl.Auto(orders=whole)
+larl.Auto(orders=integers)
 larl.Exp3(reward_range=np.array([-5.0, 5.0]))
 larl.Rexp3(20.0, reward_range=[-5.0, 5.0])
 
@@ -65,3 +65,6 @@ assert_type(larl.worlds.paper(1), larl.LatentAR)
 result = larl.compare({"LARL": larl.LARL(s=1)}, {"one": world}, horizon=10, trials=10)
 assert_type(result, larl.Result)
 assert_type(larl.LARL(s=1).alpha, float)
+agent = larl.Agent(larl.UCB(), arms=["off", "on"])
+assert_type(agent.decide(), larl.Decision)
+assert_type(agent.observe(agent.decide(), 1.0), larl.RewardStatus)

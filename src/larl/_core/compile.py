@@ -1,8 +1,16 @@
-"""Compiled functions, and where their machine code is kept between processes.
+"""Decorators that compile functions with numba, and the cache of machine code between processes.
 
-numba's disk cache looks only at the file of the outermost function. Ours call policies that live in other files, so a
-changed policy would silently keep its old machine code. The cache folder is therefore named after a digest of every
-source that can end up inside a kernel: a changed source means a new folder.
+| decorator     | called by        | use                                                                     |
+| ------------- | ---------------- | ----------------------------------------------------------------------- |
+| `kernel`      | Python, kernels  | arguments are numbers, arrays and types of larl                         |
+| `entry_point` | Python           | arguments include policy States, which may be defined outside larl      |
+| `inner`       | kernels          | a function of its own inside the kernel                                 |
+| `inline`      | kernels          | inlined into each caller                                                |
+| `generic`     | Python, kernels  | resolved by the type of its first argument; `implement` adds a case     |
+
+numba's disk cache checks only the file of the outermost function. Kernels call policies that are defined in other
+files, so a changed policy would silently keep its old machine code. The cache folder is therefore named after a digest
+of all sources that can be compiled into a kernel: a changed source means a new folder.
 """
 
 import hashlib
@@ -19,7 +27,7 @@ import numpy as np
 from numba.core import event
 from numba.extending import overload
 
-from larl._core.numba_parts import PartCompiler
+from larl._core.numba_parts import PIPELINE
 
 config: Any = numba.config
 PACKAGE = Path(__file__).parents[1]
@@ -32,20 +40,19 @@ KERNEL_SOURCES = (
     "theory/*.py",
     "policies/**/*.py",
     "live/kernels.py",
-    "live/cohort_kernels.py",
     "simulation/moments.py",
     "simulation/engine.py",
     "simulation/cohort_engine.py",
     "diagnosis/kernels.py",
 )
 
-# Division by zero gives inf or nan, as in numpy: without the check, inner loops can be vectorised.
-# No fast-math anywhere: its rounding depends on what a loop is inlined into, and then a live step
-# would not equal a batched one bit for bit. Nothing is called from C, so no wrapper is compiled for that.
+# error_model "numpy": division by zero gives inf or nan, without a check that prevents vectorised loops.
+# No fast-math: its rounding depends on the function that a loop is inlined into, and a live step
+# would not equal a simulated one bit for bit. Nothing is called from C, so numba compiles no wrapper for that.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-# Most of a function's compile time is the wrapper that takes its NamedTuples apart for Python.
-INNER = OPTIONS | {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-# Passing a State by value costs more than many a step's work.
+# The wrapper that unpacks NamedTuples from Python takes most of a function's compile time; kernels do not need it.
+INNER = OPTIONS | {"no_cpython_wrapper": True} | PIPELINE
+# Inlining avoids passing a State by value, which can cost more than the step itself.
 INLINE = INNER | {"forceinline": True}
 
 
@@ -59,14 +66,15 @@ def source_digest() -> str:
 
 
 def cache_folder() -> Path:
-    """Where machine code is kept: under $NUMBA_CACHE_DIR, else the user's cache folder, else a temporary one."""
+    """The folder for machine code: in $NUMBA_CACHE_DIR, else in the user's cache folder, else a temporary folder."""
     if config.CACHE_DIR:
         base = Path(config.CACHE_DIR)
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "larl" / source_digest()
+    pipeline = "" if PIPELINE else "-plain"  # machine code of the two pipelines is not shared
+    folder = base / "larl" / f"{source_digest()}{pipeline}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -77,33 +85,34 @@ def cache_folder() -> Path:
 
 _FOLDER = cache_folder()
 F = TypeVar("F", bound=Callable[..., Any])
-POLICY_NAMES: dict[type, str] = {}  # States by the name of their policy
-_ENTRIES: dict[Any, str] = {}  # compiled functions that take States from Python, and what becomes of their machine code
+POLICY_NAMES: dict[type, str] = {}  # State class: name of its policy
+_ENTRY_POINTS: dict[Any, str] = {}  # compiled function that takes States from Python: whether it is cached, as text
 
 
 class Compilations(event.Listener):
-    """Counts kernels that had to be compiled, and tells a person who waits at a terminal, once for each policy."""
+    """Counts compiled entry points, and prints one line for each policy if stderr is a terminal."""
 
     def __init__(self) -> None:
         self.count, self.quiet = 0, False
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
 
     def on_start(self, event: Any) -> None:
-        fate = _ENTRIES.get(event.data["dispatcher"])
-        names = [POLICY_NAMES[kind] for kind in _classes(event.data["args"]) if kind in POLICY_NAMES]
-        if fate is None or not names:
+        caching = _ENTRY_POINTS.get(event.data["dispatcher"])
+        names = [POLICY_NAMES[kind] for kind in _named_tuples(event.data["args"]) if kind in POLICY_NAMES]
+        if caching is None or not names:
             return
         self.count += 1
-        if not self.quiet and names[0] not in self._told and sys.stderr.isatty():
-            self._told.add(names[0])
-            print(f"compiling {names[0]} for the first time ({fate})…", file=sys.stderr, flush=True)
+        if not self.quiet and names[0] not in self._announced and sys.stderr.isatty():
+            self._announced.add(names[0])
+            print(f"compiling {names[0]} for the first time ({caching})…", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         pass
 
 
-def _classes(kinds: Any) -> list[type]:
-    return [kind.instance_class for kind in kinds if hasattr(kind, "instance_class")]
+def _named_tuples(numba_types: Any) -> list[type]:
+    """The Python classes of the NamedTuples among numba's types."""
+    return [kind.instance_class for kind in numba_types if hasattr(kind, "instance_class")]
 
 
 compilations = Compilations()
@@ -111,7 +120,7 @@ cast(Any, event).register("numba:compile", compilations)
 
 
 def kernel(function: F) -> F:
-    """`function` compiled; its machine code is kept in `cache_folder()` and found there by the next process."""
+    """Compile `function`; its machine code is stored in `cache_folder()` for later processes."""
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER)
     try:
@@ -121,80 +130,89 @@ def kernel(function: F) -> F:
 
 
 def entry_point(function: F) -> F:
-    """`function` compiled, for States of any origin: from outside the package, where a source may change without the
-    digest knowing, its machine code is not kept."""
-    cached, fresh = kernel(function), numba.njit(**OPTIONS)(function)
-    _ENTRIES.update({cached: "cached afterwards", fresh: "not cached, as it is from outside larl"})
+    """Compile `function`, which Python calls with policy States.
 
-    def compiled(arguments: tuple[Any, ...]) -> Any:
-        ours = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
-        return cached if ours else fresh
+    For States that are defined outside larl, the machine code is not cached: the digest does not cover their source.
+    """
+    cached, uncached = kernel(function), numba.njit(**OPTIONS)(function)
+    _ENTRY_POINTS.update({cached: "cached afterwards", uncached: "not cached, as it is from outside larl"})
+
+    def dispatcher(arguments: tuple[Any, ...]) -> Any:
+        is_larl = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
+        return cached if is_larl else uncached
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        return compiled(arguments)(*arguments)
+        return dispatcher(arguments)(*arguments)
 
-    call.__dict__["compiled"] = compiled
+    call.__dict__["dispatcher"] = dispatcher
     return cast(F, call)
 
 
 def compiled_for(function: F, *arguments: Any) -> F:
-    """The machine code of an `entry` for arguments of the types of these: to find it takes longer than a small step.
+    """The machine code of an entry point for arguments of these types.
 
-    It does not check them: whoever calls it answers for their types.
+    Calling it skips numba's type dispatch, which takes longer than a small step. It does not check the types of its
+    arguments: the caller must pass the same types every time.
     """
     if config.DISABLE_JIT:
         return function
     types = tuple(cast(Any, numba).typeof(each) for each in arguments)
-    return cast(F, function.__dict__["compiled"](arguments).compile(types))
+    return cast(F, function.__dict__["dispatcher"](arguments).compile(types))
 
 
 def inner(function: F) -> F:
-    """`function` compiled, to be called by kernels alone: they keep its machine code with theirs."""
+    """Compile `function` for calls from kernels only; its machine code is stored with theirs."""
     return cast(F, numba.njit(**INNER)(function))
 
 
 def inline(function: F) -> F:
-    """`function` compiled into each kernel that calls it, and to be called by kernels alone."""
+    """Compile `function` for calls from kernels only, inlined into each of them."""
     return cast(F, numba.njit(**INLINE)(function))
 
 
 def generic(default: F) -> F:
-    """A function resolved by the type of its first argument: in the interpreter, and at compile time in kernels.
+    """A function resolved by the type of its first argument: by look-up in Python, at compile time in kernels.
 
-    `implement(function, State, implementation)` adds a case; for any other type it is `default` itself.
+    `implement(function, State, implementation)` adds a case; States of any other type get `default`.
     """
-    table: dict[type, Callable[..., Any]] = {}
+    # "Go to definition" on a call such as `act(state, bits)` leads to the stub in policies/_contract.py that this
+    # decorates. The implementation is one step further: `@register(State, act, update, …)` or `bind(State, …)` at the
+    # end of the policy's own module (policies/larl.py, …) puts the function defined there into `implementations`.
+    implementations: dict[type, Callable[..., Any]] = {}
 
     @wraps(default)
-    def call(state: Any, *rest: Any) -> Any:
-        return table.get(type(state), default)(state, *rest)
+    def call(state: Any, *rest: Any) -> Any:  # in Python: look up the class of the State
+        return implementations.get(type(state), default)(state, *rest)
 
     @overload(call, jit_options=cast(Any, INLINE), strict=False)
-    def _(state: Any, *_: Any) -> Any:
-        return table.get(getattr(state, "instance_class", type(None)), default)
+    def _(state: Any, *_: Any) -> Any:  # in kernels: numba calls this once for each type and compiles what it returns
+        return implementations.get(getattr(state, "instance_class", type(None)), default)
 
-    call.__dict__["table"] = table
+    call.__dict__["implementations"] = implementations
     return cast(F, call)
 
 
 def implement(function: Callable[..., Any], state: type, implementation: Callable[..., Any]) -> None:
-    """What a generic function does for States of one type. It cannot be changed afterwards: kernels may be compiled."""
-    if function.__dict__["table"].setdefault(state, implementation) is not implementation:
-        raise TypeError(
-            f"{state.__name__} is tied to another {function.__name__} already; give the policy its own State"
-        )
+    """Set what a generic function does for States of one class. Compiled kernels contain it: it cannot be replaced."""
+    if function.__dict__["implementations"].setdefault(state, implementation) is not implementation:
+        raise TypeError(f"{state.__name__} already has another {function.__name__}; define a State for this policy")
+
+
+def has_implementation(function: Callable[..., Any], state: type) -> bool:
+    """Whether `implement` was called for a generic function and States of this class."""
+    return state in function.__dict__["implementations"]
 
 
 @inline
 def assign(target: Any, source: Any) -> None:
-    """target[:] = source for two vectors. (numba's own slice assignment takes seconds to compile.)"""
+    """target[:] = source for two vectors. numba's own slice assignment takes seconds to compile."""
     for i in range(target.size):
         target[i] = source[i]
 
 
 def copy_fields(state: Any) -> Any:
-    """A copy of a NamedTuple whose arrays, also those of NamedTuples within it, are its own."""
+    """A deep copy of a NamedTuple: its arrays, and those of nested NamedTuples, are copied."""
     return type(state)(
         *(
             field.copy() if isinstance(field, np.ndarray) else copy_fields(field) if isinstance(field, tuple) else field
@@ -218,15 +236,15 @@ def _copy_fields(state: Any) -> Callable[..., Any]:
 
 @inline
 def any_nan(array: Any) -> bool:
-    """Whether a vector has nan in it."""
-    found = False
-    for i in range(array.size):
-        found |= array[i] != array[i]
-    return found
+    """Whether a vector contains nan."""
+    has_nan = False
+    for i in range(array.size):  # without an early exit the loop is vectorised
+        has_nan |= array[i] != array[i]
+    return has_nan
 
 
 def fields_nan(state: Any) -> bool:
-    """Whether an array of a NamedTuple, or of a NamedTuple within it, has nan in it."""
+    """Whether any array of a NamedTuple, or of nested NamedTuples, contains nan."""
     return any(
         fields_nan(field) if isinstance(field, tuple) else field.dtype.kind == "f" and bool(np.isnan(field).any())
         for field in state

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, synced, and moved there in one step."""
+"""Atomic writes: a file is written under a temporary name, synced, and renamed."""
 
 import os
 import tempfile
@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_whole(path: str | Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
-    """Let `write` make a file under a temporary name, then move it to `path`; on any failure nothing is left behind.
+def write_atomically(path: str | Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
+    """Call `write` with a temporary path, then rename the file to `path`; a failure leaves nothing behind.
 
-    `private`: only the owner may read it (mode 0600), for data of people; otherwise the umask decides.
+    `private`: only the owner can read the file (mode 0600), for personal data; otherwise the umask decides.
     """
     target = Path(path)
     with output_folder(target.parent):
@@ -33,24 +33,24 @@ def write_whole(path: str | Path, write: Callable[[Path], object], *, private: b
 
 @contextmanager
 def output_folder(path: str | Path) -> Iterator[Path]:
-    """Make a folder now, so that an impossible one is refused before the work; if the work fails, remove it if empty.
+    """Create a folder before the work starts, so that an impossible path fails early; remove it if the work fails.
 
-    Folders above it that were made are removed too; a folder that was there before is never touched.
+    Only empty folders that were created here are removed, with their created parents.
     """
     target = Path(path)
-    made = [each for each in (target, *target.parents) if not each.exists()]
+    created = [each for each in (target, *target.parents) if not each.exists()]
     target.mkdir(parents=True, exist_ok=True)
     try:
         yield target
     except BaseException:
-        with suppress(OSError):  # not empty: what was finished stays
-            for each in made:
+        with suppress(OSError):  # not empty: finished files stay
+            for each in created:
                 each.rmdir()
         raise
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut, where folders can be opened."""
+    """Sync a folder, so that a new name in it survives a power cut (POSIX only)."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,30 +1,31 @@
-"""Ctrl-C at a moment at which it can be borne."""
+"""Defer SIGINT during critical sections."""
 
 import signal
 import threading
 from types import FrameType, TracebackType
 
 
-class Uninterrupted:
-    """Ctrl-C is heard when this is over, for work that is soon done; a second one at once.
+class DeferInterrupt:
+    """A context manager that defers the first Ctrl-C to its end; a second one raises KeyboardInterrupt at once.
 
-    Within Python's thread pool it can leave a lock held, and then nobody gets any further, or let one go twice.
+    KeyboardInterrupt inside Python's thread pool can leave a lock held, or release it twice. It does nothing in other
+    threads than the main one, or if SIGINT has another handler than Python's default.
     """
 
     def __enter__(self) -> None:
-        self._heard = False
-        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # who handles it otherwise goes on to
-        self._here = usual and threading.current_thread() is threading.main_thread()
-        if self._here:
-            signal.signal(signal.SIGINT, self._hear)
+        self._received = False
+        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._active = is_default and threading.current_thread() is threading.main_thread()
+        if self._active:
+            signal.signal(signal.SIGINT, self._handle)
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if self._here:
+        if self._active:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if self._heard and kind is None:
+        if self._received and kind is None:
             raise KeyboardInterrupt
 
-    def _hear(self, _: int, __: FrameType | None) -> None:
-        if self._heard:
+    def _handle(self, _: int, __: FrameType | None) -> None:
+        if self._received:
             raise KeyboardInterrupt
-        self._heard = True
+        self._received = True

@@ -1,5 +1,4 @@
-"""What a person sees while a long run goes on: a bar and a table on a terminal, one line that changes in a notebook, a
-line now and then elsewhere."""
+"""Progress of long runs: a bar and a table on a terminal, one updated line in a notebook, lines elsewhere."""
 
 import math
 import sys
@@ -12,31 +11,33 @@ import numpy as np
 from larl._core.validation import boolean, optional
 
 FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 10.0
-SECONDS_BETWEEN_UPDATES = 0.25  # of the line in a notebook
-ROWS = 12  # of the table: those that changed last
+SECONDS_BETWEEN_UPDATES = 0.25  # in a notebook
+ROWS = 12  # of the table: the rows that changed last
 
 
 class Progress:
-    """Progress over a known number of steps, and of blocks if given. `shown`: True always, None only on a terminal,
-    False never."""
+    """Progress over a known number of steps, and of blocks if given.
+
+    `shown`: True: always, None: only on a terminal, False: never.
+    """
 
     def __init__(self, total: int, shown: bool | None, blocks: int = 0) -> None:
         terminal = sys.stderr.isatty()
-        self._total, self._done, self._found = total, 0, 0
+        self._total, self._done, self._skipped = total, 0, 0
         self._blocks, self._blocks_done = blocks, 0
         self._label, self._shared = "", False
-        self.title = ""  # what the labels that follow belong to
-        self._rows: dict[str, list[float]] = {}  # trials so far, their mean total regret, squared deviations
-        self._lines, self._spoken = bool(shown) and not terminal, False
-        self._notebook: Any = None  # the display of a notebook, once there is one
-        self._in_notebook = self._lines and in_notebook()
-        self._began = time.monotonic()
-        self._speak_at = self._began + (0.0 if self._in_notebook else FIRST_LINE)
+        self.title = ""  # prefix of the labels of following blocks
+        self._rows: dict[str, list[float]] = {}  # label: trials, mean total regret, sum of squared deviations
+        self._prints_lines, self._has_printed = bool(shown) and not terminal, False
+        self._notebook: Any = None  # the notebook's display handle, after the first line
+        self._in_notebook = self._prints_lines and in_notebook()
+        self._start = time.monotonic()
+        self._next_line = self._start + (0.0 if self._in_notebook else FIRST_LINE)
         self._screen = self._make_screen() if terminal and shown is not False else None
 
     @classmethod
     def given(cls, progress: "bool | Progress | None", total: int, blocks: int) -> "Progress":
-        """A Progress that others share, as it is and left open; else a new one."""
+        """A new Progress, or the given one, which stays open when the comparison ends."""
         if not isinstance(progress, Progress):
             return cls(total, optional(boolean())("compare", "progress", progress), blocks)
         progress._shared = True
@@ -46,9 +47,9 @@ class Progress:
         from rich.console import Console
         from rich.live import Live
 
-        return Live(console=Console(stderr=True), get_renderable=self._picture, refresh_per_second=4, transient=True)
+        return Live(console=Console(stderr=True), get_renderable=self._render, refresh_per_second=4, transient=True)
 
-    def _picture(self) -> Any:
+    def _render(self) -> Any:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -67,15 +68,15 @@ class Progress:
         return Group(table, bar)
 
     def line(self) -> str:
-        """How far it is: share, blocks, steps a second, time left."""
-        passed = time.monotonic() - self._began
-        rate = (self._done - self._found) / passed if passed > 0 else 0.0
+        """The line of text: percentage, blocks, steps per second, time left."""
+        elapsed = time.monotonic() - self._start
+        rate = (self._done - self._skipped) / elapsed if elapsed > 0 else 0.0
         parts = [f"{100 * self._done / self._total:3.0f}%"]
         if self._blocks:
             parts.append(f"{self._blocks_done:,}/{self._blocks:,} blocks")
         if rate > 0:
             done = self._done >= self._total
-            time_ = f"in {_clock(passed)}" if done else f"{_clock((self._total - self._done) / rate)} left"
+            time_ = f"in {_clock(elapsed)}" if done else f"{_clock((self._total - self._done) / rate)} left"
             parts += [f"{_short(rate)} steps/s", time_]
         return "  ".join(parts)
 
@@ -87,54 +88,54 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shared:  # the comparison is over, what it is part of is not
+        if self._shared:  # the comparison has ended, the run that contains it has not
             self._shared = False
         elif self._screen:
             self._screen.stop()
-        elif self._spoken and error is None:
-            self._speak()
+        elif self._has_printed and error is None:
+            self._print_line()
 
     def advance(self, steps: int) -> None:
-        """So many more steps need not be played: they were done before."""
+        """Count steps that need no work, such as results of an earlier run; they do not count as speed."""
         self._done += steps
-        self._found += steps
+        self._skipped += steps
         self.tick()
 
     def worked(self, steps: int = 1) -> None:
-        """So many more steps are done."""
+        """Count finished steps."""
         self._done += steps
         self.tick()
 
     def found(self, block: Any) -> None:
-        """A block was played in an earlier run."""
+        """Count a block whose result was loaded from the store."""
         self._blocks_done += 1
         self.advance(block.steps)
 
-    def played(self, block: Any, played: Any) -> None:
-        """A block was played."""
+    def played(self, block: Any, result: Any) -> None:
+        """Count a block that was run, and add its totals to the table."""
         self._done += block.steps
         self._blocks_done += 1
         self._label = " · ".join(part for part in (self.title, block.place, block.name) if part)
-        self._add(self._label, played.totals)
+        self._add(self._label, result.totals)
         self.tick()
 
     def _add(self, label: str, totals: Any) -> None:
-        """Merge totals into a row of the table (Chan et al. 1979), and move it to the end."""
+        """Merge totals into a row of the table (Chan et al. 1979) and move the row to the end."""
         count, mean, squares = self._rows.pop(label, [0.0, 0.0, 0.0])
-        more, away = len(totals), float(np.mean(totals)) - mean
-        both = count + more
-        squares += float(np.var(totals)) * more + away**2 * count * more / both
-        self._rows[label] = [both, mean + away * more / both, squares]
+        added, shift = len(totals), float(np.mean(totals)) - mean
+        total = count + added
+        squares += float(np.var(totals)) * added + shift**2 * count * added / total
+        self._rows[label] = [total, mean + shift * added / total, squares]
 
     def tick(self) -> None:
-        """Speak, if it is time to. (A terminal is drawn anew by itself.)"""
-        if self._lines and time.monotonic() > self._speak_at:
+        """Print a line if it is due. (A terminal refreshes itself.)"""
+        if self._prints_lines and time.monotonic() > self._next_line:
             pause = SECONDS_BETWEEN_UPDATES if self._in_notebook else SECONDS_BETWEEN_LINES
-            self._speak_at = time.monotonic() + pause
-            self._speak()
+            self._next_line = time.monotonic() + pause
+            self._print_line()
 
-    def _speak(self) -> None:
-        self._spoken = True
+    def _print_line(self) -> None:
+        self._has_printed = True
         line = f"{self.line()}  {self._label}".rstrip()
         if not self._in_notebook:
             print(line, file=sys.stderr, flush=True)

@@ -17,8 +17,8 @@ from larl._core.compile import config, inline, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 START, WORLD, POLICY = np.uint64(0), np.uint64(1), np.uint64(2)  # streams: z_0…z_{k−1}, world noise, policies
-FLOOR, IDS = np.uint64(3), np.uint64(4)  # of an agent: forced exploration, ids of decisions
-OWN = np.uint64(5)  # a unit's own parameters in a heterogeneous world
+EXPLORATION, IDS = np.uint64(3), np.uint64(4)  # of an agent: forced exploration, ids of decisions
+UNIT_PARAMETERS = np.uint64(5)  # a unit's own parameters in a heterogeneous world
 FALLBACK = np.uint64(6)  # of a service: the decision if the policy fails
 
 if config.DISABLE_JIT:  # uncompiled, numpy warns about unsigned overflow, which is intended here

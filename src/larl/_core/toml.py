@@ -1,4 +1,4 @@
-"""Where things are in a TOML file: the line of every table and key, which tomllib does not tell."""
+"""Line numbers of tables and keys in a TOML file, which tomllib does not report."""
 
 import re
 import tomllib
@@ -8,40 +8,40 @@ BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 SPACE = re.compile(r"[ \t]*")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 SCALAR = re.compile(r"[^,\]}#\r\n]*")
-# strings: of several lines, then of one; escapes matter only between double quotes
+# multi-line strings, then single-line strings; only double-quoted strings have escapes
 STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
 
 Path = tuple[str, ...]
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line (from 1) on which each table, key and element of a list begins; `text` is valid TOML.
+    """The line (from 1) of each table, key and list element, by path; `text` must be valid TOML.
 
-    [a."b c"] is ("a", "b c"), d.e = 1 in it ("a", "b c", "d", "e"), the first of a list ("a", …, "[0]").
+    The path of [a."b c"] is ("a", "b c"), of d.e = 1 in it ("a", "b c", "d", "e"), of a first element (…, "[0]").
     """
     scanner = _Scanner(text)
     scanner.document()
-    return scanner.found
+    return scanner.lines
 
 
-def line_of(found: dict[Path, int], path: Sequence[str]) -> int:
-    """The line of a path, else of the innermost table around it, else 1."""
+def line_of(lines: dict[Path, int], path: Sequence[str]) -> int:
+    """The line of a path, or of the innermost table that contains it, or 1."""
     for end in range(len(path), 0, -1):
-        if tuple(path[:end]) in found:
-            return found[tuple(path[:end])]
+        if tuple(path[:end]) in lines:
+            return lines[tuple(path[:end])]
     return 1
 
 
 class _Scanner:
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-        self.found: dict[Path, int] = {}
+        self.text, self.position = text, 0
+        self.lines: dict[Path, int] = {}
 
     def document(self) -> None:
         table: Path = ()
         self.skip(BLANK)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
+        while self.position < len(self.text):
+            if self.text[self.position] == "[":
                 self.skip(re.compile(r"\[+"))
                 table = self.key(())
                 self.skip(re.compile(r"[ \t]*\]+"))
@@ -50,59 +50,59 @@ class _Scanner:
             self.skip(BLANK)
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self.text, self.at)
+        match = pattern.match(self.text, self.position)
         part = match.group() if match else ""
-        self.at += len(part)
+        self.position += len(part)
         return part
 
     def key(self, table: Path) -> Path:
-        """A key, dotted or not; each of its parts is noted where it first appears."""
+        """Read a key, dotted or not; the line of each part is stored where it first appears."""
         path = table
         while True:
             self.skip(SPACE)
-            line = self.text.count("\n", 0, self.at) + 1
-            path = (*path, self.word())
-            self.found.setdefault(path, line)
+            line = self.text.count("\n", 0, self.position) + 1
+            path = (*path, self.key_part())
+            self.lines.setdefault(path, line)
             self.skip(SPACE)
-            if self.text[self.at : self.at + 1] != ".":
+            if self.text[self.position : self.position + 1] != ".":
                 return path
-            self.at += 1
+            self.position += 1
 
-    def word(self) -> str:
-        if self.text[self.at] in "\"'":
-            return str(tomllib.loads(f"it = {self.skip(STRING)}")["it"])
+    def key_part(self) -> str:
+        if self.text[self.position] in "\"'":
+            return str(tomllib.loads(f"key = {self.skip(STRING)}")["key"])
         return self.skip(BARE)
 
     def pair(self, table: Path) -> None:
         path = self.key(table)
-        self.at += 1  # the equals sign
+        self.position += 1  # the equals sign
         self.skip(SPACE)
         self.value(path)
 
     def value(self, path: Path) -> None:
-        sign = self.text[self.at]
-        if sign in "\"'":
+        first = self.text[self.position]
+        if first in "\"'":
             self.skip(STRING)
-        elif sign == "[":
+        elif first == "[":
             self.items(path, "]")
-        elif sign == "{":
+        elif first == "{":
             self.items(path, "}")
         else:
             self.skip(SCALAR)
 
     def items(self, path: Path, end: str) -> None:
-        """The elements of a list or the pairs of an inline table."""
-        self.at += 1
+        """Read the elements of a list or the pairs of an inline table."""
+        self.position += 1
         number = 0
         while True:
             self.skip(BLANK)
-            if self.text[self.at] in (end, ","):
-                self.at += 1
-                if self.text[self.at - 1] == end:
+            if self.text[self.position] in (end, ","):
+                self.position += 1
+                if self.text[self.position - 1] == end:
                     return
             elif end == "}":
                 self.pair(path)
             else:
-                self.found[*path, f"[{number}]"] = self.text.count("\n", 0, self.at) + 1
+                self.lines[*path, f"[{number}]"] = self.text.count("\n", 0, self.position) + 1
                 self.value((*path, f"[{number}]"))
                 number += 1

@@ -1,4 +1,7 @@
-"""Checks of what a user writes, each with one message: the field, the value, and what would be accepted."""
+"""Checks of user input. An error names the field, the value and the accepted values in one sentence.
+
+A check is a function of (owner, name, value) that returns the normalised value or raises InvalidValue.
+"""
 
 import itertools
 import math
@@ -13,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-# What the checks of `numbers`, `matrix` and `wholes` accept, for type checkers. Fields keep tuples.
+# Types that `numbers`, `matrix` and `integers` accept, for type checkers. Fields keep tuples.
 Vector = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
 Matrix = Sequence[Vector] | NDArray[np.floating[Any] | np.integer[Any]]
 Integers = Sequence[int] | NDArray[np.integer[Any]]
 
 
-class _Short(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     """A repr of at most a few hundred characters, on one line."""
 
     def __init__(self) -> None:
@@ -35,15 +38,34 @@ class _Short(reprlib.Repr):
 
 
 def short(value: object) -> str:
-    """The value for a message: its repr, or an abbreviation if that is long."""
-    text = " ".join(_Short().repr(value).split())
+    """The repr of a value for a message, abbreviated if it is long."""
+    text = " ".join(_ShortRepr().repr(value).split())
     return text if len(text) <= 400 else f"{text[:300]} … {text[-60:]}"
 
 
 class InvalidValue(ValueError):
-    """A value that cannot be used: which field of what, the value, and what would be accepted.
+    """Raised for a value that larl cannot use.
 
-    The message abbreviates a long value; `value` is the whole.
+    The message is ``owner: name = value is not usable; accepted: …``, with a long value abbreviated.
+
+    Attributes
+    ----------
+    owner : str
+        Function, class or file that got the value.
+    name : str
+        Name of the field.
+    value : object
+        The complete value.
+    accepted : str
+        Description of accepted values.
+
+    Examples
+    --------
+    >>> import larl
+    >>> larl.LARL(s=-1)
+    Traceback (most recent call last):
+    ...
+    larl._core.validation.InvalidValue: LARL: s = -1 is not usable; accepted: a whole number ≥ 0
     """
 
     def __init__(self, owner: str, name: str, value: object, accepted: str) -> None:
@@ -54,7 +76,7 @@ class InvalidValue(ValueError):
         return type(self), (self.owner, self.name, self.value, self.accepted)
 
 
-LARGEST = 1e100  # products of three larger numbers are not finite
+LARGEST = 1e100  # the product of three numbers up to this one is finite
 Check = Callable[[str, str, Any], Any]
 
 
@@ -105,7 +127,7 @@ def boolean() -> Check:
 
 
 def one_of(*options: str) -> Check:
-    """One of the given words."""
+    """One of the given strings."""
 
     def check(owner: str, name: str, value: Any) -> str:
         if not (isinstance(value, str) and value in options):
@@ -116,7 +138,7 @@ def one_of(*options: str) -> Check:
 
 
 def instance(kind: type, accepted: str) -> Check:
-    """An instance of `kind`. A class in place of an instance gets a hint."""
+    """An instance of `kind`. If the value is the class itself, the message says how to create an instance."""
 
     def check(owner: str, name: str, value: Any) -> Any:
         if isinstance(value, kind):
@@ -148,9 +170,9 @@ def array(owner: str, name: str, value: Any) -> NDArray[np.float64]:
         result = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidValue(owner, name, value, "an array of numbers") from error
-    for place in np.argwhere(~np.isfinite(result))[:1].tolist():
-        at = "".join(f"[{i}]" for i in place)
-        raise InvalidValue(owner, f"{name}{at}", result[tuple(place)].item(), "a finite number")
+    for index in np.argwhere(~np.isfinite(result))[:1].tolist():
+        subscript = "".join(f"[{i}]" for i in index)
+        raise InvalidValue(owner, f"{name}{subscript}", result[tuple(index)].item(), "a finite number")
     return result
 
 
@@ -159,31 +181,31 @@ def optional(check: Check) -> Check:
     return lambda owner, name, value: None if value is None else check(owner, name, value)
 
 
-def numbers(least: int = 1) -> Check:
-    """A sequence of at least `least` finite numbers, kept as a tuple."""
+def numbers(count: int = 1) -> Check:
+    """A sequence of at least `count` finite numbers, kept as a tuple."""
 
     def check(owner: str, name: str, value: Any) -> tuple[float, ...]:
-        accepted = f"a sequence of {least} or more finite numbers"
+        accepted = f"a sequence of {count} or more finite numbers"
         if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
             raise InvalidValue(owner, name, value, accepted)
         single = number()
         result = tuple(single(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
-        if len(result) < least:
+        if len(result) < count:
             raise InvalidValue(owner, name, result, accepted)
         return result
 
     return check
 
 
-def integers(least: int) -> Check:
-    """Whole numbers ≥ `least`, one or more, each larger than the one before, kept as a tuple."""
+def integers(low: int) -> Check:
+    """A non-empty increasing sequence of whole numbers ≥ `low`, kept as a tuple."""
 
     def check(owner: str, name: str, value: Any) -> tuple[int, ...]:
-        accepted = f"one or more whole numbers ≥ {least}, in rising order"
+        accepted = f"one or more whole numbers ≥ {low}, in rising order"
         if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
             raise InvalidValue(owner, name, value, accepted)
-        result = tuple(integer(least)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
-        if not result or any(low >= high for low, high in itertools.pairwise(result)):
+        result = tuple(integer(low)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        if not result or any(first >= second for first, second in itertools.pairwise(result)):
             raise InvalidValue(owner, name, result, accepted)
         return result
 
@@ -191,7 +213,7 @@ def integers(least: int) -> Check:
 
 
 def matrix(rows: int | None = None, columns: int | None = None) -> Check:
-    """Rows of finite numbers, all of one length, kept as tuples; so many rows and columns where these are given."""
+    """Rows of finite numbers of equal length, kept as tuples, with `rows` rows and `columns` columns if given."""
     accepted = f"{rows or '1 or more'} rows of {columns or 'equally many'} finite numbers"
 
     def check(owner: str, name: str, value: Any) -> tuple[tuple[float, ...], ...]:
@@ -221,7 +243,7 @@ def covariance(size: int) -> Check:
 
 
 def interval() -> Check:
-    """Two finite numbers, the second the larger."""
+    """Two finite numbers (low, high) with low < high."""
 
     def check(owner: str, name: str, value: Any) -> tuple[float, float]:
         result: tuple[float, ...] = numbers(2)(owner, name, value)
@@ -233,24 +255,24 @@ def interval() -> Check:
 
 
 def checked(check: Check, default: T) -> T:
-    """A dataclass field with a default, whose value `check_fields` passes through `check`."""
-    made: Any = field(default=default, metadata={"check": check})
-    return made  # type: ignore[no-any-return]
+    """A dataclass field with a default; `check_fields` applies `check` to its value."""
+    checked_field: Any = field(default=default, metadata={"check": check})
+    return checked_field  # type: ignore[no-any-return]
 
 
 def required(check: Check) -> Any:
-    """A dataclass field without a default, whose value `check_fields` passes through `check`."""
+    """A dataclass field without a default; `check_fields` applies `check` to its value."""
     return field(metadata={"check": check})
 
 
 @dataclass_transform(field_specifiers=(required, field), frozen_default=True)
 def spec(kind: type[T]) -> type[T]:
-    """A frozen dataclass. Type checkers know that a `required` field has to be given."""
+    """A frozen dataclass. Type checkers know that `required` fields have no default."""
     return dataclass(frozen=True)(kind)
 
 
 def check_fields(spec: Any) -> None:
-    """Check and normalise every `checked` field of a frozen dataclass, at construction."""
+    """Check and normalise every field of a frozen dataclass that has a check; for `__post_init__`."""
     for item in fields(spec):
         if "check" in item.metadata:
             value = item.metadata["check"](type(spec).__name__, item.name, getattr(spec, item.name))
@@ -258,7 +280,7 @@ def check_fields(spec: Any) -> None:
 
 
 def known_fields(kind: Any, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """`values` as arguments of the dataclass `kind`: no field it does not have, every field it cannot do without."""
+    """`values` as arguments of the dataclass `kind`; refuses unknown fields and missing required fields."""
     known = {item.name: item for item in fields(kind)}
     for name, value in values.items():
         if name not in known:

@@ -1,54 +1,56 @@
-"""What a service answers, as types."""
+"""Responses of the service as NamedTuples, with the field names of the HTTP interface (docs/service.md)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar, cast
+
+from larl._core.validation import InvalidValue
 
 Kind = TypeVar("Kind")
 
 
 class Health(NamedTuple):
-    """How a service is."""
+    """State of the service."""
 
-    status: str
-    larl: str
+    status: str  # "ok"
+    larl: str  # version
 
 
-class Study(NamedTuple):
-    """A study."""
+class StudyInfo(NamedTuple):
+    """Settings of a study."""
 
     study: str
     arms: list[str]
     policy: dict[str, Any]
     policy_version: int
-    seed: int | None  # None for who may not read the study
-    floor: float
-    patience: int
+    seed: int | None  # None if the token may not read the study
+    floor: float  # minimum probability of an available arm
+    patience: int  # maximum delay of a reward, in decisions
     pooling: str
     horizon: int | None
     default_reward: float | None
-    fallback: dict[str, float]  # probability of each arm where the policy fails
+    fallback: dict[str, float]  # probability of each arm if the policy fails
     registration: str
-    closed: str | None
+    closed: str | None  # time
     versions: list[dict[str, Any]]
 
 
 class PolicyChange(NamedTuple):
-    """Which version of a study's policy is in force from when on."""
+    """A new version of a study's policy, and the time from which it decides."""
 
     study: str
     policy_version: int
     at: str
 
 
-class Closed(NamedTuple):
-    """When a study was closed."""
+class ClosedStudy(NamedTuple):
+    """The time at which a study was closed."""
 
     study: str
     closed: str
 
 
-class Unit(NamedTuple):
-    """A unit."""
+class UnitInfo(NamedTuple):
+    """A unit of a study."""
 
     study: str
     unit: str
@@ -56,27 +58,27 @@ class Unit(NamedTuple):
     at: str
 
 
-class Decided(NamedTuple):
-    """A decision."""
+class ServiceDecision(NamedTuple):
+    """A decision of the service: fields as in ``larl.Decision``, and how it was made."""
 
     id: str
     study: str
     unit: str
     t: int
-    arm: str | None  # None where no arm was available
+    arm: str | None  # None if no arm was available
     probabilities: dict[str, float]
     expected: float | None
     width: float | None
     explored: bool
-    fallback: bool  # the policy failed, and fixed probabilities decided
+    fallback: bool  # the policy failed, and the fallback probabilities decided
     source: str  # policy, fallback, host or unavailable
     policy_version: int
     larl: str
     at: str
 
 
-class Outcome(NamedTuple):
-    """A decision, and what became of it."""
+class DecisionRecord(NamedTuple):
+    """A decision with its reward, as the service has recorded them."""
 
     id: str
     study: str
@@ -93,24 +95,24 @@ class Outcome(NamedTuple):
     larl: str
     at: str
     reason: str | None  # why not all arms were available
-    state: str  # pending, observed, corrected, missing, defaulted, late or unavailable
+    state: str  # of the reward: pending, observed, corrected, missing, defaulted, late or unavailable
     reward: float | None
     played: str | None
     delivered: bool | None
 
 
-class Taken(NamedTuple):
-    """How a reward was taken."""
+class RewardReceipt(NamedTuple):
+    """The service's confirmation of a reward."""
 
     decision: str
     value: float | None
     arm: str | None
-    taken: str  # learnt, missing, repaired, corrected, repeated, late or stored
+    taken: str  # status: learnt, missing, repaired, corrected, repeated, late or stored
     at: str
 
 
-class Reward(NamedTuple):
-    """A reward as it was sent, or as it was filled in."""
+class RewardRecord(NamedTuple):
+    """A reward as it was sent, or a default reward that the service filled in."""
 
     decision: str
     value: float | None
@@ -122,8 +124,8 @@ class Reward(NamedTuple):
     default: bool
 
 
-class Delivered(NamedTuple):
-    """Whether what was decided reached the unit."""
+class DeliveryReceipt(NamedTuple):
+    """The service's confirmation of whether a decision reached its unit."""
 
     decision: str
     delivered: bool
@@ -131,7 +133,7 @@ class Delivered(NamedTuple):
 
 
 class Issue(NamedTuple):
-    """Something that went wrong, and what was done."""
+    """A problem of a study, and what the service did about it."""
 
     issue: int
     severity: str
@@ -144,8 +146,8 @@ class Issue(NamedTuple):
     note: str | None
 
 
-class Resolved(NamedTuple):
-    """That an issue is dealt with."""
+class ResolvedIssue(NamedTuple):
+    """The service's confirmation that an issue is resolved."""
 
     issue: int
     resolved: str
@@ -153,5 +155,16 @@ class Resolved(NamedTuple):
 
 
 def read(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """An answer as its type; what a later service says beyond it is left out."""
+    """A response as its type. Fields that only later versions of the service have are ignored."""
     return kind(**{name: values[name] for name in cast(Any, kind)._fields})
+
+
+def policy_spec(policy: Any) -> dict[str, Any]:
+    """The spec of a policy as JSON types, from a Policy or a mapping."""
+    if isinstance(policy, Mapping):
+        return dict(policy)
+    to_dict = getattr(policy, "to_dict", None)  # without importing larl.policies: a client needs no compiler
+    if to_dict is None or isinstance(policy, type):
+        accepted = 'a policy such as larl.LARL(s=5), or its spec, {"policy": "LARL", "s": 5}'
+        raise InvalidValue("Client", "policy", policy, accepted)
+    return dict(to_dict())

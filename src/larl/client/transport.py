@@ -1,4 +1,4 @@
-"""Requests over connections that are kept, repeated until they are answered."""
+"""HTTP requests over kept-alive connections, with retries."""
 
 import http.client
 import json
@@ -10,14 +10,34 @@ from urllib.parse import urlsplit
 
 from larl._core.validation import InvalidValue, integer, number
 
-AGAIN = (429, 502, 503, 504)  # statuses after which the same request may do
-SHORTEST, LONGEST = 0.1, 5.0  # seconds of the first pause before a repetition, and of any
-PATIENT = 60.0  # seconds that a service may ask to be left alone
-Broken = (OSError, http.client.HTTPException)
+RETRY_STATUSES = (429, 502, 503, 504)
+MIN_PAUSE, MAX_PAUSE = 0.1, 5.0  # seconds before the first retry, and before any retry
+MAX_RETRY_AFTER = 60.0  # seconds; the client gives up if the service asks for a longer pause
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 
 
 class RequestRefused(Exception):
-    """A request that the service refuses; nothing was changed."""
+    """The service refused a request. Nothing was changed.
+
+    Attributes
+    ----------
+    status : int
+        HTTP status, 400 to 499.
+    detail : str
+        The reason.
+    field : str or None
+        Field of the request that is not accepted.
+    value : object
+        Its value.
+    accepted : str or None
+        Description of accepted values.
+
+    Examples
+    --------
+    >>> from larl.client import RequestRefused
+    >>> print(RequestRefused(404, "study 'sleep' was not found"))
+    404: study 'sleep' was not found
+    """
 
     def __init__(
         self, status: int, detail: str, field: str | None = None, value: Any = None, accepted: str | None = None
@@ -28,39 +48,53 @@ class RequestRefused(Exception):
 
 
 class ServiceUnreachable(ConnectionError):
-    """A request that was not answered, however often it was repeated. It may have been done: its `key` will tell."""
+    """The service did not answer a request, after all retries.
+
+    The service may have executed the request: repeat it with the same ``key`` to find out.
+
+    Attributes
+    ----------
+    key : str or None
+        Key of the request, if it has one.
+
+    Examples
+    --------
+    >>> from larl.client import ServiceUnreachable
+    >>> ServiceUnreachable("no answer", key="unit-17-morning").key
+    'unit-17-morning'
+    """
 
     def __init__(self, message: str, key: str | None = None) -> None:
         super().__init__(message)
         self.key = key
 
 
-class Answer(NamedTuple):
-    """What came back."""
+class Response(NamedTuple):
+    """The response to one request."""
 
     status: int
     body: bytes
     retry_after: float  # seconds that the service asks to wait
 
-    def problem(self) -> RequestRefused:
-        """Why a request is refused."""
+    def refusal(self) -> RequestRefused:
+        """The response as an exception."""
         try:
-            words = json.loads(self.body)
-            known = {name: words.get(name) for name in ("field", "value", "accepted")}
-            return RequestRefused(self.status, str(words["detail"]), **known)
+            problem = json.loads(self.body)
+            known = {name: problem.get(name) for name in ("field", "value", "accepted")}
+            return RequestRefused(self.status, str(problem["detail"]), **known)
         except (ValueError, KeyError, TypeError, AttributeError):
             return RequestRefused(self.status, http.client.responses.get(self.status, "refused"))
 
 
-class Wire:
-    """The way to a service. Threads may share it: each request has a connection for itself, and leaves it to others."""
+class Transport:
+    """A pool of connections to one service. Threads can share it: each request uses one connection exclusively."""
 
     def __init__(self, url: str, token: str | None, timeout: float, retries: int) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidValue("Client", "url", url, "the address of a service, such as http://127.0.0.1:8080")
         if token is not None:
-            token = token.strip()  # a file or a shell's variable often ends with a newline
+            token = token.strip()  # a token from a file or a shell variable often ends with a newline
             if not token or not (token.isascii() and token.isprintable()):
                 shown = "…" if token else token
                 raise InvalidValue("Client", "token", shown, "a token as `larl token create` prints it, or None")
@@ -71,95 +105,101 @@ class Wire:
         self._token = token
         self._idle: list[http.client.HTTPConnection] = []
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The response as JSON types, or RequestRefused or ServiceUnreachable. Every attempt sends the same bytes."""
-        sent = None if body is None else _encoded(body)
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """The response as JSON types; RequestRefused or ServiceUnreachable. Every retry sends the same bytes."""
+        encoded = None if body is None else _encode(body)
         last, key = "", body.get("key") if isinstance(body, dict) else None
-        for tried in range(self._retries + 1):
-            pause = random.uniform(0.5, 1.0) * min(SHORTEST * 2.0**tried, LONGEST)
+        for attempt in range(self._retries + 1):
+            pause = random.uniform(0.5, 1.0) * min(MIN_PAUSE * 2.0**attempt, MAX_PAUSE)
             try:
-                answer = self.send(method, path, sent)
-                if answer.status < 300:
-                    return json.loads(answer.body)
-                last, pause = str(answer.problem()), max(pause, answer.retry_after)
-                if answer.status not in AGAIN:
-                    raise answer.problem()
-            except (*Broken, ValueError) as error:  # ValueError: an answer that is not the service's
+                response = self.send(method, path, encoded)
+                if response.status < 300:
+                    return json.loads(response.body)
+                last, pause = str(response.refusal()), max(pause, response.retry_after)
+                if response.status not in RETRY_STATUSES:
+                    raise response.refusal()
+            except (*CONNECTION_ERRORS, ValueError) as error:  # ValueError: the response is not JSON
                 last = f"{type(error).__name__}: {error}"
-            if tried == self._retries or pause > PATIENT:
+            if attempt == self._retries or pause > MAX_RETRY_AFTER:
                 break
             time.sleep(pause)
-        raise ServiceUnreachable(f"{self.url} did not do {method} {path} in {tried + 1} tries; the last: {last}", key)
+        text = f"{self.url} did not answer {method} {path} in {attempt + 1} tries; the last: {last}"
+        raise ServiceUnreachable(text, key)
 
-    def send(self, method: str, path: str, body: bytes | None = None, token: str | None = None) -> Answer:
-        """Send a request once; `token` instead of the usual one. Whatever comes back is an answer."""
+    def send(self, method: str, path: str, body: bytes | None = None, token: str | None = None) -> Response:
+        """Send a request once, with `token` instead of the usual one; any status is returned."""
         while self._idle:
-            try:  # a connection that was idle may have been closed at the other end
-                return self._through(self._idle.pop(), method, path, body, token)
+            try:  # the service may have closed an idle connection
+                return self._exchange(self._idle.pop(), method, path, body, token)
             except TimeoutError:
                 raise
             except (ConnectionError, http.client.BadStatusLine):
                 continue
             except IndexError:  # another thread took the last one
                 break
-        return self._through(self.connect(), method, path, body, token)
+        return self._exchange(self.connect(), method, path, body, token)
 
     def connect(self) -> http.client.HTTPConnection:
         """A new connection."""
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self._timeout)
 
-    def ask(
-        self, line: http.client.HTTPConnection, method: str, path: str, body: bytes | None, token: str | None = None
+    def write_request(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        token: str | None = None,
     ) -> None:
-        """Write a request, and do not wait for its answer."""
+        """Write a request to a connection without reading the response."""
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if token or self._token:
             headers["Authorization"] = f"Bearer {token or self._token}"
-        line.request(method, self._prefix + path, body, headers)
+        connection.request(method, self._prefix + path, body, headers)
 
-    def _through(
-        self, line: http.client.HTTPConnection, method: str, path: str, body: bytes | None, token: str | None
-    ) -> Answer:
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, token: str | None
+    ) -> Response:
         try:
-            self.ask(line, method, path, body, token)
-            response = line.getresponse()
-            answer = Answer(response.status, response.read(), _seconds(response.getheader("Retry-After")))
+            self.write_request(connection, method, path, body, token)
+            raw = connection.getresponse()
+            response = Response(raw.status, raw.read(), _retry_after(raw.getheader("Retry-After")))
         except BaseException:
-            line.close()
+            connection.close()
             raise
-        self._idle.append(line)  # if the service closed it, the next request opens it again
-        return answer
+        self._idle.append(connection)  # if the service closed it, the next request opens it again
+        return response
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close all idle connections."""
         while self._idle:
             self._idle.pop().close()
 
 
-def _encoded(body: Any) -> bytes:
+def _encode(body: Any) -> bytes:
     try:
-        return json.dumps(body, allow_nan=False, default=_plain).encode()
+        return json.dumps(body, allow_nan=False, default=_from_numpy).encode()
     except (ValueError, TypeError) as error:
         raise InvalidValue("Client", "request", body, f"finite numbers, texts and lists of them ({error})") from error
 
 
-def _plain(value: Any) -> Any:
-    """A number or array of numpy as one of Python's numbers, or a list of them."""
+def _from_numpy(value: Any) -> Any:
+    """A NumPy number or array as JSON types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _seconds(text: str | None) -> float:
-    """What Retry-After asks for: seconds, or until when."""
-    if text is None:
+def _retry_after(header: str | None) -> float:
+    """Seconds to wait, from a Retry-After header with seconds or a date."""
+    if header is None:
         return 0.0
-    if text.isascii() and text.isdigit():
-        return float(text)
+    if header.isascii() and header.isdigit():
+        return float(header)
     try:
-        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
     except ValueError:
         return 0.0

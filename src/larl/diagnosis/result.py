@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl.diagnosis.answers import Answer, answer_questions, format_p_value
 from larl.diagnosis.drift import Drift
 from larl.diagnosis.estimates import Estimates, Interval, interval
@@ -226,15 +226,15 @@ class Diagnosis:
         target = Path(path)
         html = render_page(self).encode()
         if target.suffix.lower() in (".html", ".htm"):
-            return write_whole(target, partial(_write_bytes, html))
-        write_whole(target / "answers.csv", partial(self.table.to_csv, index=False))
+            return write_atomically(target, partial(_write_bytes, html))
+        write_atomically(target / "answers.csv", partial(self.table.to_csv, index=False))
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
-        write_whole(target / "diagnosis.json", partial(_write_bytes, text.encode()))
-        return write_whole(target / "diagnosis.html", partial(_write_bytes, html))
+        write_atomically(target / "diagnosis.json", partial(_write_bytes, text.encode()))
+        return write_atomically(target / "diagnosis.html", partial(_write_bytes, html))
 
 
 def _write_bytes(content: bytes, draft: Path) -> None:
-    """Write content to a draft file; for `write_whole`."""
+    """Write content to a draft file; for `write_atomically`."""
     draft.write_bytes(content)
 
 

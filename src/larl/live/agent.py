@@ -1,11 +1,4 @@
-"""A policy live: decide, observe; rewards that are missing, late or corrected; a state that survives.
-
-    agent = larl.Agent(larl.LARL(s=5), arms=["nothing", "prompt"], seed=7, min_probability=0.1)
-    decision = agent.decide()
-    agent.observe(decision, reward=0.4)
-
-The same compiled functions as in the lab: a trial stepped through an agent is the engine's, bit for bit.
-"""
+"""`Agent`: a policy that decides for one unit, step by step, with the compiled functions of the simulation."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,23 +6,61 @@ from typing import Any
 
 from larl import __version__
 from larl._core.validation import InvalidValue, integer
-from larl.live import files as _file
-from larl.live.base import COUNTS, Live, Streams, terms_of
+from larl.live import files
 from larl.live.base import Decision as Decision
+from larl.live.base import LivePolicy, RewardStatus, StreamKeys, read_settings
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
-from larl.live.history import Past
+from larl.live.history import History
 from larl.live.renamed import upgraded
 from larl.policies import Policy
 from larl.worlds.base import World
 
 
-class Agent(Live):
-    """A policy that decides for one unit, one step after another.
+class Agent(LivePolicy):
+    """A policy that decides for one unit, step by step.
 
-    `arms` are names, or their number. Every available arm has at least probability `min_probability`. A reward may come
-    until `max_delay` decisions have been made, its own included; later it is counted as late and not used. `horizon`
-    and `world` are for policies that must know them. Its random numbers are those of the engine's trial `trial`.
+    Rewards may be missing, late or corrected: the State is always as if every reward had come in time. A trial stepped
+    through an agent equals the trial of ``larl.compare`` with the same seed, bit for bit.
+
+    Parameters
+    ----------
+    policy : Policy
+        For example ``larl.LARL(s=5)``. Any policy except ``larl.DynamicOracle``.
+    arms : sequence of str, or int
+        Names of two or more arms, or their number (names ``"0"``, ``"1"``, …).
+    seed : int, >= 0, default 0
+        Seed of all random choices.
+    min_probability : float, 0 to 1 / number of arms, default 0.0
+        Minimum probability of every available arm ("probability clipping").
+    max_delay : int, >= 1, default 50
+        Maximum delay of a reward, in decisions, its own included. A later reward is counted as late and not used.
+    horizon : int, optional
+        Number of steps, for policies that need it.
+    world : World, optional
+        The true world, for oracles such as ``larl.KalmanOracle``.
+    trial : int, >= 0, default 0
+        Random numbers are those of this trial of ``larl.compare``.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Number of reports to ``observe`` by ``RewardStatus``.
+
+    Raises
+    ------
+    InvalidValue
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import larl
+    >>> agent = larl.Agent(larl.LARL(s=1), arms=["nothing", "prompt"], seed=7, min_probability=0.1)
+    >>> decision = agent.decide()
+    >>> decision.arm, decision.probabilities
+    ('prompt', {'nothing': 0.5, 'prompt': 0.5})
+    >>> agent.observe(decision, reward=0.4)
+    <RewardStatus.LEARNT: 'learnt'>
     """
 
     def __init__(
@@ -46,81 +77,189 @@ class Agent(Live):
     ) -> None:
         super().__init__(policy, arms, seed, min_probability, max_delay, horizon, world)
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
-        state = self._fresh()
-        self._past = Past(state, self.max_delay, self._width)
-        self._streams = Streams.of(self.seed, self.trial)
+        state = self._initial_state()
+        self._history = History(state, self.max_delay, self._context_size)
+        self._keys = StreamKeys.of(self.seed, self.trial)
         self._bind(state)
         self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
 
     @property
     def t(self) -> int:
-        """How many decisions were made."""
-        return self._past.end
+        """Number of decisions so far."""
+        return self._history.end
 
     @property
     def state(self) -> Any:
-        """The policy's State before the coming step (a reward that may still come counts as missing so far)."""
-        self._past.catch_up()
-        return self._past.state
+        """The policy's State before the next step; a reward that has not come yet counts as missing."""
+        self._history.catch_up()
+        return self._history.state
 
     def decide(self, available: Sequence[str] | None = None, context: Sequence[float] | None = None) -> Decision:
-        """Decide for the coming step; time moves on by one.
+        """Choose the arm of the next step.
 
-        `available`: the arms that can be chosen, all unless given; with none, the step passes without an arm.
+        Parameters
+        ----------
+        available : sequence of str, optional
+            Arms that can be chosen; all by default. If empty, the step passes without an arm.
+        context : sequence of float, optional
+            Context of the step: as many numbers as the policy's ``context``.
+
+        Returns
+        -------
+        Decision
+            The arm, its probabilities and the policy's prediction.
+
+        Raises
+        ------
+        InvalidValue
+            If an arm is unknown or the context has another length.
+        PolicyError
+            If the policy's numbers are invalid.
+
+        Examples
+        --------
+        >>> import larl
+        >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"])
+        >>> agent.decide(available=["on"]).arm
+        'on'
+        >>> agent.decide(available=[]).arm is None
+        True
         """
-        can, shown = self._mask(available), self._context(context)
-        past = self._past
-        past.catch_up()
-        t = past.end
-        if available is not None and not can.any():
-            past.add(-1, shown, pending=False)
-            return Decision(self._id(t), t, **self._nothing())
-        arm, words = self._chosen(past.state, self._streams, t, shown, can)
-        past.add(arm, shown, pending=True)
+        mask, checked_context = self._available_mask(available), self._check_context(context)
+        history = self._history
+        history.catch_up()
+        t = history.end
+        if available is not None and not mask.any():
+            history.add(-1, checked_context, pending=False)
+            return Decision(self._id(t), t, **self._unavailable())
+        arm, fields = self._choose_arm(history.state, self._keys, t, checked_context, mask)
+        history.add(arm, checked_context, pending=True)
         name = self._id(t)
         self._latest = name, t
-        return Decision(name, t, **words)
+        return Decision(name, t, **fields)
 
     def record(self, arm: str | None, context: Sequence[float] | None = None) -> str:
-        """A step for which somebody else has chosen the arm (None: there was none); returns its decision's id.
+        """Record a step whose arm was chosen outside larl.
 
-        It counts as a decision, whose reward may come.
+        Parameters
+        ----------
+        arm : str or None
+            The arm; None if there was none.
+        context : sequence of float, optional
+            Context of the step, as for ``decide``.
+
+        Returns
+        -------
+        str
+            Id of the decision, for ``observe``.
+
+        Examples
+        --------
+        >>> import larl
+        >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"])
+        >>> agent.observe(agent.record("on"), 1.0)
+        <RewardStatus.LEARNT: 'learnt'>
         """
-        played, shown = -1 if arm is None else self._arm("record", arm), self._context(context)
-        self._past.catch_up()
-        self._past.add(played, shown, pending=arm is not None)
+        played, checked_context = -1 if arm is None else self._arm("record", arm), self._check_context(context)
+        self._history.catch_up()
+        self._history.add(played, checked_context, pending=arm is not None)
         return self._id(self.t - 1)
 
-    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> str:
-        """Learn what came of a decision (or of its id): a reward, or None if this moment passed without one.
+    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> RewardStatus:
+        """Report the reward of a decision.
 
-        `arm` is what was done in fact, if not what was decided. Returns how it was taken: "learnt"; "missing";
-        "repaired", if it came after further decisions (the State is now as if it had come in time); "corrected", if it
-        replaced what was said before; "repeated", if it was known already; "late", if it came after `max_delay`
-        decisions (it is counted, and not learnt from). True and False count as 1 and 0.
+        Parameters
+        ----------
+        decision : Decision or str
+            The decision or its id.
+        reward : float, bool or None
+            The reward; None if there is none. True and False count as 1 and 0.
+        arm : str, optional
+            The arm that was played, if it is not the one that was chosen.
+
+        Returns
+        -------
+        RewardStatus
+            How the reward was used; equal to a string such as ``"learnt"`` or ``"late"``.
+
+        Raises
+        ------
+        InvalidValue
+            If the decision is not this agent's, the reward is not finite, or the arm is unknown.
+
+        Examples
+        --------
+        >>> import larl
+        >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"], max_delay=2)
+        >>> first, second, third = agent.decide(), agent.decide(), agent.decide()
+        >>> [str(agent.observe(each, 1.0)) for each in (first, second, third, third)]
+        ['late', 'repaired', 'learnt', 'repeated']
         """
         t = self._step(decision)
-        value, told = self._told(reward, arm)
-        if self._past.end - t > self.max_delay:
-            return self._count("late")
-        return self._take(self._past, t, value, told, t)
+        value, played = self._check_reward(reward, arm)
+        if self._history.end - t > self.max_delay:
+            return self._count(RewardStatus.LATE)
+        return self._set_reward(self._history, t, value, played, t)
 
     def save(self, path: str | Path) -> Path:
-        """Write the agent to a JSON file, whole or not at all. A file that is not this agent's is not overwritten."""
+        """Write the agent to a JSON file. The write is atomic: a crash leaves the old file or the new one.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. It must not exist, or be an older file of this agent.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidValue, InvalidFile
+            If the file is that of an agent with other settings, or not the file of an agent.
+        PolicyError
+            If the policy's State contains nan.
+
+        Examples
+        --------
+        >>> import larl, tempfile
+        >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     loaded = larl.Agent.load(agent.save(f"{folder}/agent.json"))
+        >>> loaded
+        Agent(UCB(alpha=1.0, ridge=1.0, standardise=False), arms=['off', 'on'], seed=0, t=0)
+        """
         path = Path(path)
-        self._refuse_nan(self._past.state)
+        self._refuse_nan(self._history.state)
         if self._saved != path.resolve():
-            _file.refuse_foreign(path, self._terms())
-        _file.write(path, self.pack())
+            files.refuse_other_file(path, self._settings())
+        files.write(path, self.pack())
         self._saved = path.resolve()
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> "Agent":
-        """The agent that `save` wrote; a file that was cut short, edited or is another's is refused."""
-        values = _file.read(path)
-        with _file.fitting(path, values):
+        """Read the file of an agent, written by this or an earlier version of larl.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ``save`` wrote.
+
+        Returns
+        -------
+        Agent
+            It decides as the saved agent would have.
+
+        Raises
+        ------
+        InvalidFile
+            If the file is missing, incomplete, edited or not the file of an agent.
+        """
+        values = files.read(path)
+        with files.errors_as_invalid_file(path, values):
             agent = cls.unpack(values)
         agent._saved = Path(path).resolve()
         return agent
@@ -130,29 +269,29 @@ class Agent(Live):
 
     def pack(self) -> dict[str, Any]:
         """The agent as JSON types."""
-        return {"larl": __version__, **self._terms(), "counts": self.counts, **_file.pack_past(self._past)}
+        return {"larl": __version__, **self._settings(), "counts": self.counts, **files.pack_history(self._history)}
 
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Agent":
-        """The agent that `pack` made."""
+        """The agent that `pack` returned as JSON types."""
         values = upgraded(values)
-        agent = cls(**terms_of(values), trial=values["trial"])
-        agent._past = _file.unpack_past(values, agent._past.state, agent.max_delay, agent._width)
-        agent.counts = {name: int(values["counts"][name]) for name in COUNTS}
+        agent = cls(**read_settings(values), trial=values["trial"])
+        agent._history = files.unpack_history(values, agent._history.state, agent.max_delay, agent._context_size)
+        agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
         return agent
 
-    def _terms(self) -> dict[str, Any]:
-        return super()._terms() | {"trial": self.trial}
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"trial": self.trial}
 
     def _id(self, t: int) -> str:
-        return f"{t}-{self._streams.name(t)}"
+        return f"{t}-{self._keys.id_suffix(t)}"
 
     def _step(self, decision: Decision | str) -> int:
         """The step of a decision of this agent."""
         name = decision.id if isinstance(decision, Decision) else decision
-        if isinstance(name, str) and name == self._latest[0]:  # most are of the last decision
+        if isinstance(name, str) and name == self._latest[0]:  # usual case: the last decision
             return self._latest[1]
         first = name.partition("-")[0] if isinstance(name, str) else ""
-        if not (first.isascii() and first.isdigit()) or int(first) >= self._past.end or self._id(int(first)) != name:
+        if not (first.isascii() and first.isdigit()) or int(first) >= self._history.end or self._id(int(first)) != name:
             raise InvalidValue("observe", "decision", name, "a Decision of this agent, or its id")
         return int(first)

@@ -1,13 +1,14 @@
-"""What an agent and a cohort have in common: terms that are checked, arms by name, a choice, how a reward was taken."""
+"""The common parts of `Agent` and `Cohort`: checked settings, named arms, choice of an arm, status of a reward."""
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from larl._core.compile import compiled_for, copy_fields, fields_nan
-from larl._core.random import FLOOR, IDS, POLICY, bits_at, stream_key
+from larl._core.random import EXPLORATION, IDS, POLICY, bits_at, stream_key
 from larl._core.validation import InvalidValue, integer, number
 from larl.live.kernels import choose
 from larl.policies import DynamicOracle, Policy, from_dict
@@ -15,50 +16,125 @@ from larl.policies._contract import has_law
 from larl.worlds.base import World
 from larl.worlds.variants import from_dict as world_from_dict
 
-MOST_ARMS = 10_000
-COUNTS = ("learnt", "repaired", "corrected", "repeated", "missing", "late")
+MAX_ARMS = 10_000
 _finite = number()
 
 
 class PolicyError(ArithmeticError):
-    """A policy that cannot decide: its State, its probabilities or its forecast is not finite or not valid."""
+    """Raised by ``decide`` and ``save`` if a policy's numbers are invalid.
+
+    Its State contains nan, its prediction is infinite, or its probabilities do not sum to 1. The agent or cohort is
+    unchanged. Very large rewards are the usual cause.
+
+    Examples
+    --------
+    >>> import larl
+    >>> issubclass(larl.PolicyError, ArithmeticError)
+    True
+    """
+
+
+class RewardStatus(StrEnum):
+    """How ``Agent.observe`` or ``Cohort.observe`` used a reward. Each value is equal to a plain string.
+
+    Attributes
+    ----------
+    LEARNT
+        ``"learnt"``: the reward came before the next decision.
+    REPAIRED
+        ``"repaired"``: it came after further decisions. The State is as if it had come in time.
+    CORRECTED
+        ``"corrected"``: it replaced an earlier report for the same decision.
+    REPEATED
+        ``"repeated"``: the same report was made before.
+    MISSING
+        ``"missing"``: the report says that there is no reward (``None``).
+    LATE
+        ``"late"``: it came after ``max_delay`` decisions. It is counted and not learnt from.
+
+    Examples
+    --------
+    >>> import larl
+    >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"])
+    >>> status = agent.observe(agent.decide(), 0.4)
+    >>> status
+    <RewardStatus.LEARNT: 'learnt'>
+    >>> status == "learnt"
+    True
+    """
+
+    LEARNT = "learnt"
+    REPAIRED = "repaired"
+    CORRECTED = "corrected"
+    REPEATED = "repeated"
+    MISSING = "missing"
+    LATE = "late"
 
 
 class Decision(NamedTuple):
-    """What an agent decided, and why."""
+    """The arm that an agent or a cohort chose for one step, and how it chose it.
+
+    Attributes
+    ----------
+    id : str
+        Identifies the decision; ``observe`` accepts it instead of the Decision.
+    t : int
+        Step of the unit, from 0.
+    arm : str or None
+        Name of the chosen arm; None if no arm was available.
+    probabilities : dict of str to float
+        Exact probability of each arm, given the history. They sum to 1 if an arm was available; unavailable arms have
+        0.
+    expected : float or None
+        Predicted reward of the chosen arm; None if the policy predicts nothing.
+    width : float or None
+        Exploration bonus that the policy added to the prediction; None if it is infinite or not defined.
+    explored : bool
+        Whether ``min_probability`` forced the arm, not the policy.
+    unit : str or None
+        Unit of a cohort; None for an agent.
+
+    Examples
+    --------
+    >>> import larl
+    >>> decision = larl.Agent(larl.UCB(), arms=["off", "on"], seed=1, min_probability=0.1).decide()
+    >>> decision.arm, decision.probabilities, decision.explored
+    ('off', {'off': 0.9, 'on': 0.1}, False)
+    """
 
     id: str
     t: int
-    arm: str | None  # None where no arm was available
-    probabilities: dict[str, float]  # of every arm, exact
-    expected: float | None  # what the policy expects of the arm; None where it has no opinion
-    width: float | None  # what it adds for what it does not know
-    explored: bool  # the min_probability chose, not the policy
-    unit: str | None = None  # of a cohort, for whom it was decided
+    arm: str | None
+    probabilities: dict[str, float]
+    expected: float | None
+    width: float | None
+    explored: bool
+    unit: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types."""
+        """The decision as a dictionary of JSON types, by field."""
         return self._asdict()
 
 
-class Streams(NamedTuple):
-    """The keys of one unit's words."""
+class StreamKeys(NamedTuple):
+    """Keys of the random streams of one unit."""
 
     policy: np.uint64
-    coin: np.uint64
+    exploration: np.uint64
     ids: np.uint64
 
     @classmethod
-    def of(cls, seed: int, trial: int) -> "Streams":
-        return cls(*(np.uint64(stream_key(seed, trial, name)) for name in (POLICY, FLOOR, IDS)))
+    def of(cls, seed: int, trial: int) -> "StreamKeys":
+        """The keys of a unit: those of the engine's trial `trial`."""
+        return cls(*(np.uint64(stream_key(seed, trial, name)) for name in (POLICY, EXPLORATION, IDS)))
 
-    def name(self, t: int) -> str:
-        """Sixteen hex digits that stand for step t."""
+    def id_suffix(self, t: int) -> str:
+        """Sixteen hex digits: the random part of the decision id of step t."""
         return f"{int(bits_at(self.ids, t)):016x}"
 
 
-class Live:
-    """A policy on terms: arms, seed, min_probability, max_delay, horizon and world."""
+class LivePolicy:
+    """A policy with its settings: arms, seed, min_probability, max_delay, horizon and world."""
 
     def __init__(
         self,
@@ -74,45 +150,53 @@ class Live:
         if not isinstance(policy, Policy):
             raise InvalidValue(owner, "policy", policy, "a larl policy, such as larl.LARL(s=5)")
         if isinstance(policy, DynamicOracle):
-            raise InvalidValue(owner, "policy", policy, "a policy that is not shown the true means: only the lab can")
-        self.policy, self.arms = policy, _names(owner, arms)
+            raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
+        self.policy, self.arms = policy, _arm_names(owner, arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self.min_probability = number(0.0, 1.0 / len(self.arms))(owner, "min_probability", min_probability)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)
         self.horizon, self.world = horizon, world
-        self.counts = dict.fromkeys(COUNTS, 0)  # how rewards came
-        self._place = {name: arm for arm, name in enumerate(self.arms)}
-        self._width = int(getattr(policy, "context", 0))
-        self._all = np.ones(len(self.arms), dtype=np.bool_)
-        self._probabilities, self._notes, self._no_context = np.zeros(len(self.arms)), np.zeros(3), np.zeros(0)
+        self.counts = {status.value: 0 for status in RewardStatus}  # reports of rewards by their status
+        self._arm_index = {name: arm for arm, name in enumerate(self.arms)}
+        self._context_size = int(getattr(policy, "context", 0))
+        self._all_arms = np.ones(len(self.arms), dtype=np.bool_)
+        self._probabilities, self._details, self._no_context = np.zeros(len(self.arms)), np.zeros(3), np.zeros(0)
 
-    def _fresh(self) -> Any:
+    def _initial_state(self) -> Any:
         """The policy's State before the first step."""
         state = copy_fields(self.policy.init(len(self.arms), horizon=self.horizon, world=self.world))
         if not has_law(state):
-            accepted = (
-                "a policy that says how likely its choices are: registered with predict= or action_probabilities="
-            )
+            accepted = "a policy with action probabilities: registered with predict= or action_probabilities="
             raise InvalidValue(self._owner, "policy", self.policy, accepted)
         return state
 
     def _bind(self, state: Any) -> None:
-        """Find the machine code that chooses with such States."""
+        """Look up the machine code of `choose` for States of this type."""
         key = np.uint64(0)
         self._choose = compiled_for(
-            choose, state, self._no_context, key, key, 0, 0.5, self._all, self._probabilities, self._notes
+            choose, state, self._no_context, key, key, 0, 0.5, self._all_arms, self._probabilities, self._details
         )
 
-    def _chosen(self, state: Any, streams: Streams, t: int, shown: Any, can: Any) -> tuple[int, dict[str, Any]]:
-        """The arm of step t, and what a Decision says of it."""
-        notes = self._notes
+    def _choose_arm(
+        self, state: Any, keys: StreamKeys, t: int, context: Any, available: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """The arm of step t, and the fields of its Decision."""
+        details = self._details
         try:
             arm = self._choose(
-                state, shown, streams.policy, streams.coin, t, self.min_probability, can, self._probabilities, notes
+                state,
+                context,
+                keys.policy,
+                keys.exploration,
+                t,
+                self.min_probability,
+                available,
+                self._probabilities,
+                details,
             )
         except ArithmeticError as error:
             raise PolicyError(f"{self.policy} cannot decide: {error}") from None
-        expected, width, explored = notes.tolist()
+        expected, width, explored = details.tolist()
         return arm, {
             "arm": self.arms[arm],
             "probabilities": dict(zip(self.arms, self._probabilities.tolist(), strict=True)),
@@ -122,49 +206,51 @@ class Live:
         }
 
     def _refuse_nan(self, *states: Any) -> None:
-        """Raise PolicyError if some number of these States is nan."""
+        """Raise PolicyError if one of these States contains nan."""
         if any(map(fields_nan, states)):
-            raise PolicyError(f"{self.policy} has failed: its State has numbers that are nan, and is not saved")
+            raise PolicyError(f"{self.policy} has failed: its State contains nan and is not saved")
 
-    def _nothing(self) -> dict[str, Any]:
-        """What a Decision says where no arm was available."""
+    def _unavailable(self) -> dict[str, Any]:
+        """The fields of a Decision without an available arm."""
         none = dict.fromkeys(self.arms, 0.0)
         return {"arm": None, "probabilities": none, "expected": None, "width": None, "explored": False}
 
-    def _told(self, reward: Any, arm: Any) -> tuple[float, int | None]:
-        """A reward, nan where there is none, and the arm that was played, if that was said."""
+    def _check_reward(self, reward: Any, arm: Any) -> tuple[float, int | None]:
+        """The reward as a float (nan for None), and the index of the arm that was played, if it is given."""
         if isinstance(reward, bool | np.bool_):
             reward = float(reward)
         value = math.nan if reward is None else _finite("observe", "reward", reward)
         return value, None if arm is None else self._arm("observe", arm)
 
-    def _take(self, past: Any, step: int, value: float, told: int | None, t: int) -> str:
-        """Let the past know what came of a step of it, which its unit calls t; returns how it was taken."""
-        known, before, pending = past.known(step)
-        played = known if told is None else told
+    def _set_reward(self, history: Any, step: int, value: float, arm: int | None, t: int) -> RewardStatus:
+        """Write the reward of a step to a history; t is the number of the step that the unit counts."""
+        old_arm, old_value, pending = history.recorded(step)
+        played = old_arm if arm is None else arm
         if played < 0 and not math.isnan(value):
             raise InvalidValue("observe", "arm", None, f"one of {', '.join(self.arms)}: none was available at step {t}")
-        same = played == known and (before == value or (math.isnan(before) and math.isnan(value)))
-        in_time = step == past.time
-        past.set(step, played, value)
-        if same and not pending:
-            return self._count("repeated")
+        same = played == old_arm and (old_value == value or (math.isnan(old_value) and math.isnan(value)))
+        in_time = step == history.time
+        history.set(step, played, value)
         if not pending:
-            return self._count("corrected")
-        return self._count("missing" if math.isnan(value) else "learnt" if in_time else "repaired")
+            return self._count(RewardStatus.REPEATED if same else RewardStatus.CORRECTED)
+        if math.isnan(value):
+            return self._count(RewardStatus.MISSING)
+        return self._count(RewardStatus.LEARNT if in_time else RewardStatus.REPAIRED)
 
-    def _count(self, how: str) -> str:
-        self.counts[how] += 1
-        return how
+    def _count(self, status: RewardStatus) -> RewardStatus:
+        self.counts[status.value] += 1
+        return status
 
     def _arm(self, owner: str, name: Any) -> int:
-        if not isinstance(name, str) or name not in self._place:
+        """The index of an arm."""
+        if not isinstance(name, str) or name not in self._arm_index:
             raise InvalidValue(owner, "arm", name, f"one of {', '.join(self.arms)}")
-        return self._place[name]
+        return self._arm_index[name]
 
-    def _mask(self, available: Sequence[str] | None) -> Any:
+    def _available_mask(self, available: Sequence[str] | None) -> Any:
+        """Whether each arm is available."""
         if available is None:
-            return self._all
+            return self._all_arms
         if isinstance(available, str) or not isinstance(available, Sequence):
             raise InvalidValue("decide", "available", available, f"a list of some of {', '.join(self.arms)}")
         mask = np.zeros(len(self.arms), dtype=np.bool_)
@@ -172,19 +258,19 @@ class Live:
             mask[self._arm("decide", name)] = True
         return mask
 
-    def _context(self, context: Sequence[float] | None) -> Any:
-        if context is None and self._width == 0:
+    def _check_context(self, context: Sequence[float] | None) -> Any:
+        """The context as an array of the length that the policy needs."""
+        if context is None and self._context_size == 0:
             return self._no_context
         values = [] if context is None else [_finite("decide", f"context[{i}]", x) for i, x in enumerate(context)]
-        if len(values) != self._width:
-            accepted = (
-                f"{self._width} numbers, as {self.policy} asks for" if self._width else f"none: {self.policy} has none"
-            )
+        if len(values) != self._context_size:
+            needed = f"{self._context_size} numbers, for {self.policy}"
+            accepted = needed if self._context_size else f"none: {self.policy} uses no context"
             raise InvalidValue("decide", "context", context, accepted)
         return np.array(values, dtype=float)
 
-    def _terms(self) -> dict[str, Any]:
-        """What it was made with, as JSON types."""
+    def _settings(self) -> dict[str, Any]:
+        """The arguments of the constructor as JSON types."""
         return {
             "policy": self.policy.to_dict(),
             "arms": list(self.arms),
@@ -196,18 +282,18 @@ class Live:
         }
 
 
-def terms_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Live._terms` wrote, as arguments."""
+def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The output of `LivePolicy._settings` as arguments of the constructor."""
     world = values["world"]
     plain = {name: values[name] for name in ("arms", "seed", "min_probability", "max_delay", "horizon")}
-    read = {"policy": from_dict(values["policy"]), "world": None if world is None else world_from_dict(world)}
-    return plain | read
+    specs = {"policy": from_dict(values["policy"]), "world": None if world is None else world_from_dict(world)}
+    return plain | specs
 
 
-def _names(owner: str, arms: Any) -> tuple[str, ...]:
+def _arm_names(owner: str, arms: Any) -> tuple[str, ...]:
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
-        return tuple(str(arm) for arm in range(integer(2, MOST_ARMS)(owner, "arms", arms)))
+        return tuple(str(arm) for arm in range(integer(2, MAX_ARMS)(owner, "arms", arms)))
     names = tuple(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else ()
     if len(names) < 2 or len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
-        raise InvalidValue(owner, "arms", arms, "two or more different names, or how many there are")
+        raise InvalidValue(owner, "arms", arms, "two or more different names, or the number of arms")
     return names

@@ -1,11 +1,4 @@
-"""A policy live for many units that learn from each other.
-
-    cohort = larl.Cohort(larl.LARL(s=1), arms=["nothing", "prompt"], seed=7, pooling="partial")
-    decision = cohort.decide("unit-17")
-    cohort.observe(decision, reward=0.4)
-
-The same compiled functions as in the lab: a cohort stepped by hand is the engine's (`compare(units=…)`), bit for bit.
-"""
+"""`Cohort`: a policy that decides for many units, which can share what they learn."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,28 +7,66 @@ from typing import Any
 from larl import __version__
 from larl._core.compile import copy_fields
 from larl._core.validation import InvalidValue, one_of
-from larl.live import files as _file
-from larl.live.base import COUNTS, Decision, Live, Streams, terms_of
-from larl.live.independent_history import Apart
+from larl.live import files
+from larl.live.base import Decision, LivePolicy, RewardStatus, StreamKeys, read_settings
+from larl.live.independent_history import IndependentHistory
 from larl.live.renamed import upgraded
-from larl.live.shared_history import Together
+from larl.live.shared_history import SharedHistory
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled
 from larl.worlds.base import World
 
 
-class Cohort(Live):
-    """A policy that decides for many units; each has its own history, and what is learnt is shared as `pooling` says.
+class Cohort(LivePolicy):
+    """A policy that decides for many units, which can share what they learn.
 
-    `"none"`: nothing is; every unit is an agent of its own. `"full"`: one regression for all. `"partial"`: every unit
-    has its own, which lies around the one of all, the nearer the less its own rewards tell and the more alike units are
-    (docs/cohort.md). Units appear with their first decision, or when they `enter`;
-    unit u, counted from 0 in that order, has the words of the engine's trial u.
+    Units are added by their first decision, or by ``enter``. Unit u, counted from 0 in that order, has the random
+    numbers of the engine's trial u: a cohort stepped by hand equals ``larl.compare(units=…)`` bit for bit. The State is
+    always as if every reward had come in time, in the order of decisions.
 
-    A reward may come until its unit has made `max_delay` decisions, its own included; in a cohort that pools, also only
-    until all units together have made `max_delay` × units decisions, so that a unit that left does not keep the
-    history of all units open. Later it is counted as late and not learnt from. The State is always that of a cohort
-    that was told everything in time, in the order of decisions. The other arguments are those of `Agent`.
+    Parameters
+    ----------
+    policy : Policy
+        For example ``larl.LARL(s=1)``. ``"full"`` and ``"partial"`` pooling need a policy that supports them.
+    arms : sequence of str, or int
+        Names of two or more arms, or their number.
+    seed : int, >= 0, default 0
+        Seed of all random choices.
+    pooling : {"none", "full", "partial"}, default "none"
+        ``"none"``: every unit learns alone, as an ``Agent``. ``"full"``: one regression for all units. ``"partial"``:
+        each unit has its own regression, which shrinks towards the population estimate (docs/cohort.md).
+    min_probability : float, 0 to 1 / number of arms, default 0.0
+        Minimum probability of every available arm.
+    max_delay : int, >= 1, default 50
+        Maximum delay of a reward, in decisions of its unit, its own included. With pooling, a reward is also late once
+        all units together have made ``max_delay`` × units further decisions, so that a unit that left the study does
+        not keep the log growing.
+    horizon : int, optional
+        Number of steps of a unit, for policies that need it.
+    world : World, optional
+        The true world, for oracles.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Number of reports to ``observe`` by ``RewardStatus``.
+
+    Raises
+    ------
+    InvalidValue
+        If an argument is not usable, or the policy does not support the pooling.
+
+    Examples
+    --------
+    >>> import larl
+    >>> cohort = larl.Cohort(larl.LARL(s=1), arms=["nothing", "prompt"], seed=7, pooling="full")
+    >>> decision = cohort.decide("unit-17")
+    >>> decision.unit, decision.arm
+    ('unit-17', 'prompt')
+    >>> cohort.observe(decision, reward=0.4)
+    <RewardStatus.LEARNT: 'learnt'>
+    >>> cohort.units, cohort.t
+    (('unit-17',), 1)
     """
 
     def __init__(
@@ -52,84 +83,161 @@ class Cohort(Live):
     ) -> None:
         super().__init__(policy, arms, seed, min_probability, max_delay, horizon, world)
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
-        self._first = pooled(policy, self._fresh(), self.pooling)
+        self._new_unit = pooled(policy, self._initial_state(), self.pooling)
         self._numbers: dict[str, int] = {}
-        self._streams: list[Streams] = []
-        kind = Apart if self.pooling == "none" else Together
-        self._past: Apart | Together = kind(self._first, self.max_delay, self._width)
-        self._bind(copy_fields(self._first))
+        self._keys: list[StreamKeys] = []
+        kind = IndependentHistory if self.pooling == "none" else SharedHistory
+        self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)
+        self._bind(copy_fields(self._new_unit))
         self._saved: Path | None = None
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The units that there are, in order of their first decisions."""
+        """Names of the units, in the order in which they were added."""
         return tuple(self._numbers)
 
     @property
     def t(self) -> int:
-        """How many decisions were made, of all units."""
-        return sum(map(self._past.count, range(len(self._numbers))))
+        """Number of decisions of all units so far."""
+        return sum(map(self._history.count, range(len(self._numbers))))
 
     def state(self, unit: str) -> Any:
-        """The State of a unit before its coming step (a reward that may still come counts as missing so far)."""
+        """The State of a unit before its next step; a reward that has not come yet counts as missing."""
         if unit not in self._numbers:
             raise InvalidValue("state", "unit", unit, "a unit that has made a decision")
-        return self._past.state(self._numbers[unit])
+        return self._history.state(self._numbers[unit])
 
     def decide(
         self, unit: str, available: Sequence[str] | None = None, context: Sequence[float] | None = None
     ) -> Decision:
-        """Decide for the coming step of a unit; its time moves on by one.
+        """Choose the arm of the next step of a unit.
 
-        `available`: the arms that can be chosen, all unless given; with none, the step passes without an arm.
+        Parameters
+        ----------
+        unit : str
+            Name of the unit; a new name adds a unit.
+        available : sequence of str, optional
+            Arms that can be chosen; all by default. If empty, the step passes without an arm.
+        context : sequence of float, optional
+            Context of the step: as many numbers as the policy's ``context``.
+
+        Returns
+        -------
+        Decision
+            The arm, its probabilities and the policy's prediction.
+
+        Raises
+        ------
+        InvalidValue
+            If an arm is unknown or the context has another length.
+        PolicyError
+            If the policy's numbers are invalid.
         """
-        can, shown = self._mask(available), self._context(context)
-        number, past = self.enter(unit), self._past
-        state, t = past.state(number), past.count(number)
-        if available is not None and not can.any():
-            past.add(number, -1, shown, pending=False)
-            return Decision(self._id(number, t), t, **self._nothing(), unit=unit)
-        arm, words = self._chosen(state, self._streams[number], t, shown, can)
-        past.add(number, arm, shown, pending=True)
-        return Decision(self._id(number, t), t, **words, unit=unit)
+        mask, checked_context = self._available_mask(available), self._check_context(context)
+        number, history = self.enter(unit), self._history
+        state, t = history.state(number), history.count(number)
+        if available is not None and not mask.any():
+            history.add(number, -1, checked_context, pending=False)
+            return Decision(self._id(number, t), t, **self._unavailable(), unit=unit)
+        arm, fields = self._choose_arm(state, self._keys[number], t, checked_context, mask)
+        history.add(number, arm, checked_context, pending=True)
+        return Decision(self._id(number, t), t, **fields, unit=unit)
 
     def record(self, unit: str, arm: str | None, context: Sequence[float] | None = None) -> str:
-        """A step of a unit for which somebody else has chosen the arm (None: there was none); its decision's id.
+        """Record a step of a unit whose arm was chosen outside larl.
 
-        It counts as a decision, whose reward may come.
+        Parameters
+        ----------
+        unit : str
+            Name of the unit; a new name adds a unit.
+        arm : str or None
+            The arm; None if there was none.
+        context : sequence of float, optional
+            Context of the step, as for ``decide``.
+
+        Returns
+        -------
+        str
+            Id of the decision, for ``observe``.
         """
-        played, shown = -1 if arm is None else self._arm("record", arm), self._context(context)
-        number, past = self.enter(unit), self._past
-        past.state(number)  # all before it is learnt
-        past.add(number, played, shown, pending=arm is not None)
-        return self._id(number, past.count(number) - 1)
+        played, checked_context = -1 if arm is None else self._arm("record", arm), self._check_context(context)
+        number, history = self.enter(unit), self._history
+        history.state(number)  # the State contains all earlier steps
+        history.add(number, played, checked_context, pending=arm is not None)
+        return self._id(number, history.count(number) - 1)
 
-    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> str:
-        """Learn what came of a decision (or of its id): a reward, or None if this moment passed without one.
+    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> RewardStatus:
+        """Report the reward of a decision.
 
-        `arm` is what was done in fact, if not what was decided. Returns how it was taken, in the words of
-        `Agent.observe`; "repaired" where further decisions were made in between by whoever learns from this one.
+        Parameters
+        ----------
+        decision : Decision or str
+            The decision or its id.
+        reward : float, bool or None
+            The reward; None if there is none. True and False count as 1 and 0.
+        arm : str, optional
+            The arm that was played, if it is not the one that was chosen.
+
+        Returns
+        -------
+        RewardStatus
+            How the reward was used. ``"repaired"`` if a unit that learns from it has decided in between.
+
+        Raises
+        ------
+        InvalidValue
+            If the decision is not this cohort's, the reward is not finite, or the arm is unknown.
         """
         number, t = self._step(decision)
-        value, told = self._told(reward, arm)
-        place = self._past.place(number, t)
-        return self._count("late") if place is None else self._take(*place, value, told, t)
+        value, played = self._check_reward(reward, arm)
+        located = self._history.locate(number, t)
+        return self._count(RewardStatus.LATE) if located is None else self._set_reward(*located, value, played, t)
 
     def save(self, path: str | Path) -> Path:
-        """Write the cohort to a JSON file, whole or not at all. A file that is not this cohort's is not overwritten."""
+        """Write the cohort to a JSON file, as ``Agent.save`` does.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. It must not exist, or be an older file of this cohort.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Examples
+        --------
+        >>> import larl, tempfile
+        >>> cohort = larl.Cohort(larl.UCB(), arms=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     larl.Cohort.load(cohort.save(f"{folder}/cohort.json")).pooling
+        'none'
+        """
         path = Path(path)
-        self._refuse_nan(*self._past.states())
+        self._refuse_nan(*self._history.states())
         if self._saved != path.resolve():
-            _file.refuse_foreign(path, self._terms(), "cohort")
-        _file.write(path, self.pack(), "cohort")
+            files.refuse_other_file(path, self._settings(), "cohort")
+        files.write(path, self.pack(), "cohort")
         self._saved = path.resolve()
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> "Cohort":
-        """The cohort that `save` wrote; a file that was cut short, edited or is another's is refused."""
-        values = _file.read(path, "cohort")
-        with _file.fitting(path, values):
+        """Read the file of a cohort, written by this or an earlier version of larl.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ``save`` wrote.
+
+        Raises
+        ------
+        InvalidFile
+            If the file is missing, incomplete, edited or not the file of a cohort.
+        """
+        values = files.read(path, "cohort")
+        with files.errors_as_invalid_file(path, values):
             cohort = cls.unpack(values)
         cohort._saved = Path(path).resolve()
         return cohort
@@ -141,38 +249,39 @@ class Cohort(Live):
     def pack(self) -> dict[str, Any]:
         """The cohort as JSON types."""
         own = {"counts": self.counts, "units": list(self.units)}
-        return {"larl": __version__, **self._terms(), **own, **self._past.pack()}
+        return {"larl": __version__, **self._settings(), **own, **self._history.pack()}
 
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
-        """The cohort that `pack` made."""
+        """The cohort that `pack` returned as JSON types."""
         values = upgraded(values)
-        cohort = cls(**terms_of(values), pooling=values["pooling"])
+        cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in values["units"]:
-            cohort._name(unit)
-        kind, count = type(cohort._past), len(cohort._numbers)
-        cohort._past = kind.unpack(values, cohort._first, cohort.max_delay, cohort._width, count)
-        cohort.counts = {name: int(values["counts"][name]) for name in COUNTS}
+            cohort._number(unit)
+        kind, count = type(cohort._history), len(cohort._numbers)
+        cohort._history = kind.unpack(values, cohort._new_unit, cohort.max_delay, cohort._context_size, count)
+        cohort.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
         return cohort
 
     def enter(self, unit: str) -> int:
-        """The number of a unit, counted from 0; of a new one, the next."""
+        """Add a unit unless it exists; return its number, counted from 0."""
         if not isinstance(unit, str) or not unit:
             raise InvalidValue("enter", "unit", unit, "a name")
         if unit not in self._numbers:
-            self._past.enter()
-            self._name(unit)
+            self._history.add_unit()
+            self._number(unit)
         return self._numbers[unit]
 
-    def _terms(self) -> dict[str, Any]:
-        return super()._terms() | {"pooling": self.pooling}
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"pooling": self.pooling}
 
-    def _name(self, unit: str) -> None:
-        self._numbers[unit] = len(self._streams)
-        self._streams.append(Streams.of(self.seed, len(self._streams)))
+    def _number(self, unit: str) -> None:
+        """Give a new unit the next number and its random streams."""
+        self._numbers[unit] = len(self._keys)
+        self._keys.append(StreamKeys.of(self.seed, len(self._keys)))
 
     def _id(self, number: int, t: int) -> str:
-        return f"{number}-{t}-{self._streams[number].name(t)}"
+        return f"{number}-{t}-{self._keys[number].id_suffix(t)}"
 
     def _step(self, decision: Decision | str) -> tuple[int, int]:
         """Unit and step of a decision of this cohort."""
@@ -180,6 +289,6 @@ class Cohort(Live):
         parts = name.split("-")[:2] if isinstance(name, str) else []
         if len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):
             number, t = int(parts[0]), int(parts[1])
-            if number < len(self._streams) and t < self._past.count(number) and self._id(number, t) == name:
+            if number < len(self._keys) and t < self._history.count(number) and self._id(number, t) == name:
                 return number, t
         raise InvalidValue("observe", "decision", name, "a Decision of this cohort, or its id")

@@ -1,58 +1,59 @@
-"""What units that learn each on its own have seen: the past of an agent for each."""
+"""The histories of units that learn independently (pooling "none")."""
 
 from typing import Any
 
 from larl._core.compile import copy_fields
-from larl.live import files as _file
-from larl.live.history import Past
+from larl.live import files
+from larl.live.history import History
 
 
-class Apart:
-    """A State and a past for every unit."""
+class IndependentHistory:
+    """One State and one `History` for every unit."""
 
-    def __init__(self, state: Any, max_delay: int, width: int) -> None:
-        """No units yet; `state` is that of one that has seen nothing."""
-        self._fresh, self._max_delay, self._width = state, max_delay, width
-        self.pasts: list[Past] = []
+    def __init__(self, state: Any, max_delay: int, context_size: int) -> None:
+        """Start without units; `state` is the State of a new unit."""
+        self._initial_state, self._max_delay, self._context_size = state, max_delay, context_size
+        self.histories: list[History] = []
 
     @property
-    def _like(self) -> Past | None:
-        return self.pasts[0] if self.pasts else None
+    def _like(self) -> History | None:
+        return self.histories[0] if self.histories else None
 
     def count(self, unit: int) -> int:
-        """Decisions of a unit."""
-        return self.pasts[unit].end
+        """Number of decisions of a unit."""
+        return self.histories[unit].end
 
-    def enter(self) -> None:
-        """One more unit."""
-        self.pasts.append(Past(copy_fields(self._fresh), self._max_delay, self._width, 0, self._like))
+    def add_unit(self) -> None:
+        """Add a unit."""
+        state = copy_fields(self._initial_state)
+        self.histories.append(History(state, self._max_delay, self._context_size, 0, self._like))
 
     def state(self, unit: int) -> Any:
-        """A unit's State before its coming step."""
-        self.pasts[unit].catch_up()
-        return self.pasts[unit].state
+        """A unit's State before its next step."""
+        self.histories[unit].catch_up()
+        return self.histories[unit].state
 
     def states(self) -> list[Any]:
-        """All units' States, as far as they have gone."""
-        return [past.state for past in self.pasts]
+        """The States of all units, without catching up."""
+        return [history.state for history in self.histories]
 
     def add(self, unit: int, arm: int, context: Any, *, pending: bool) -> None:
-        """A new step, its reward still to come."""
-        self.pasts[unit].add(arm, context, pending=pending)
+        """Add a step without a reward."""
+        self.histories[unit].add(arm, context, pending=pending)
 
-    def place(self, unit: int, t: int) -> tuple[Past, int] | None:
-        """Where step t of a unit is to be noted; None if it is too late for that."""
-        past = self.pasts[unit]
-        return None if past.end - t > self._max_delay else (past, t)
+    def locate(self, unit: int, t: int) -> tuple[History, int] | None:
+        """The history that contains step t of a unit, and the step's number in it; None if it can no longer change."""
+        history = self.histories[unit]
+        return None if history.end - t > self._max_delay else (history, t)
 
     def pack(self) -> dict[str, Any]:
-        """As JSON types."""
-        return {"each": [_file.pack_past(past) for past in self.pasts]}
+        """All histories as JSON types."""
+        return {"each": [files.pack_history(history) for history in self.histories]}
 
     @classmethod
-    def unpack(cls, values: Any, state: Any, max_delay: int, width: int, units: int) -> "Apart":
-        """What `pack` wrote, for a policy whose fresh State is `state`."""
-        new = cls(state, max_delay, width)
+    def unpack(cls, values: Any, state: Any, max_delay: int, context_size: int, units: int) -> "IndependentHistory":
+        """The inverse of `pack`; `state` is the State of a new unit."""
+        new = cls(state, max_delay, context_size)
         for _, each in zip(range(units), values["each"], strict=True):
-            new.pasts.append(_file.unpack_past(each, copy_fields(state), max_delay, width, new._like))
+            new.histories.append(files.unpack_history(each, copy_fields(state), max_delay, context_size, new._like))
         return new

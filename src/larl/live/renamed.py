@@ -1,4 +1,4 @@
-"""Names that files of earlier versions have, and what they are called now."""
+"""Names in files of earlier versions, and their names today."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,9 +61,9 @@ STATE_FIELDS: dict[str, dict[str, str]] = {
 
 
 def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `Agent.pack` or `Cohort.pack` of this or an earlier version made, with today's names."""
+    """The output of `Agent.pack` or `Cohort.pack` of this or an earlier version, with today's names."""
     values = {KEYS.get(key, key): value for key, value in packed.items()}
-    values.setdefault("trial", 0)  # the first version had no other trial
+    values.setdefault("trial", 0)  # schema 1 had only trial 0
     if isinstance(values.get("world"), dict):
         name = values["world"].get("world")
         values["world"] = values["world"] | {"world": WORLDS.get(name, name)}
@@ -76,7 +76,7 @@ def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(path: str, names: Mapping[str, str]) -> str:
-    """The path with its longest known beginning replaced."""
+    """The path with its longest known prefix replaced."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
         old = ".".join(parts[:count])

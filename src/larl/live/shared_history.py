@@ -1,10 +1,10 @@
-"""What units that learn together have seen, and their States: one log, in order of decisions.
+"""The history of units that share what they learn: one log in order of decisions, and the stacked State of all units.
 
-A late or corrected reward changes what everybody has learnt since. So it is noted, and mended when a State is next
-asked for: whatever came in meanwhile is mended in one go, from a `Mark`, a copy of everything at an earlier moment.
-A copy of 10,000 units is not made at every step: marks lie `gap` decisions apart, at least as many as there are units,
-which is at most one unit's State a decision; and of old ones few are kept, the fewer the older. To go back to a mark
-costs as many units as have decided since.
+A late or corrected reward changes what all units have learnt since. It is written to the log at once, and the State is
+rebuilt when it is next needed: all changes since then are replayed together, from a `SharedCheckpoint` before the first
+of them. A checkpoint copies the States of all units, so checkpoints are at least as many decisions apart as there are
+units: that costs at most one unit's State per decision. Old checkpoints are thinned out: the older, the fewer. Going
+back to a checkpoint restores only the units that have decided since.
 """
 
 import math
@@ -14,77 +14,81 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._core.compile import compiled_for, copy_fields
-from larl.live import files as _file
-from larl.live.cohort_kernels import go_together
-from larl.live.history import Past
+from larl.live import files
+from larl.live.history import History
+from larl.live.kernels import replay_shared
 from larl.policies._pooling import common, personal, stacked, unit_view
 
-FIRST_ROOM = 16  # units, and rows of the log
-GAP, FEWER = 64, 4
+INITIAL_CAPACITY = 16  # units, and rows of the log
+CHECKPOINT_INTERVAL, INTERVAL_FACTOR = 64, 4  # decisions; ratio of two successive spacings of checkpoints
 LOG = ("unit", "arm", "reward", "pending", "context")
 
 
-class Mark(NamedTuple):
-    """What units share and what is their own before step `time` of the cohort."""
+class SharedCheckpoint(NamedTuple):
+    """The shared and the personal arrays before step `time` of the cohort."""
 
     time: int
     common: list[Any]
-    personal: list[Any]  # of the units that there were
+    personal: list[Any]  # of the units that existed
 
 
-class Together:
-    """All units' States, and the steps since the first mark: step i of the cohort is in row i − marks[0].time."""
+class SharedHistory:
+    """The stacked State, and the steps since the first checkpoint: step i of the cohort is in row(i) of the log."""
 
-    def __init__(self, state: Any, max_delay: int, width: int, units: int = 0) -> None:
-        """No steps yet; `state` is that of a unit that has seen nothing."""
+    def __init__(self, state: Any, max_delay: int, context_size: int, units: int = 0) -> None:
+        """Start without steps; `state` is the State of a new unit."""
         self.max_delay, self.units = max_delay, units
-        self._one = copy_fields(state)  # its own part stays as it is
-        self._room = max(FIRST_ROOM, units)
-        self.crowd = stacked(self._one, self._room)
+        self._new_unit = copy_fields(state)  # its personal part does not change
+        self._capacity = max(INITIAL_CAPACITY, units)
+        self.stacked_state = stacked(self._new_unit, self._capacity)
         self._counts = [0] * units  # decisions of each unit
-        self._steps: list[deque[int]] = [deque(maxlen=max_delay) for _ in range(units)]  # its latest decisions
-        self._begin(0)
-        room = FIRST_ROOM
-        self.unit, self.arm = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-        self.reward, self.pending = np.full(room, math.nan), np.zeros(room, dtype=np.bool_)
-        self.context = np.zeros((room, width))
-        self._go = compiled_for(go_together, self.crowd, self.unit, self.context, self.arm, self.reward, 0, 0)
+        self._steps: list[deque[int]] = [deque(maxlen=max_delay) for _ in range(units)]  # latest decisions of each unit
+        self._start_at(0)
+        rows = INITIAL_CAPACITY
+        self.unit, self.arm = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        self.reward, self.pending = np.full(rows, math.nan), np.zeros(rows, dtype=np.bool_)
+        self.context = np.zeros((rows, context_size))
+        self._replay = compiled_for(
+            replay_shared, self.stacked_state, self.unit, self.context, self.arm, self.reward, 0, 0
+        )
 
-    def _begin(self, time: int) -> None:
-        self.time = self.end = self.closed = time  # gone through; there are; before which nothing is mended any more
-        self._right = time  # how many of the steps gone through are as they are known now
-        self.marks = [self._mark()]
+    def _start_at(self, time: int) -> None:
+        self.time = time  # steps that the State contains
+        self.end = time  # steps in the log
+        self.final = time  # steps before this one can no longer change
+        self._valid = time  # steps before this one are in the State as the log has them
+        self.checkpoints = [self._checkpoint()]
 
     def row(self, step: int) -> int:
-        return step - self.marks[0].time
+        return step - self.checkpoints[0].time
 
     def count(self, unit: int) -> int:
-        """Decisions of a unit."""
+        """Number of decisions of a unit."""
         return self._counts[unit]
 
-    def enter(self) -> None:
-        """One more unit."""
-        if self.units == self._room:
-            self._room *= 2
-            larger = stacked(self._one, self._room)
-            for target, source in zip(personal(larger), personal(self.crowd), strict=True):
+    def add_unit(self) -> None:
+        """Add a unit."""
+        if self.units == self._capacity:
+            self._capacity *= 2
+            larger = stacked(self._new_unit, self._capacity)
+            for target, source in zip(personal(larger), personal(self.stacked_state), strict=True):
                 target[: self.units] = source
-            self.crowd = larger
+            self.stacked_state = larger
         self.units += 1
         self._counts.append(0)
         self._steps.append(deque(maxlen=self.max_delay))
 
     def state(self, unit: int) -> Any:
-        """A unit's State before its coming step."""
+        """A unit's State before its next step."""
         self.catch_up()
-        return unit_view(self.crowd, unit)
+        return unit_view(self.stacked_state, unit)
 
     def states(self) -> list[Any]:
-        """All units' States in one, as far as they have gone."""
-        return [self.crowd]
+        """The stacked State of all units, without catching up."""
+        return [self.stacked_state]
 
     def add(self, unit: int, arm: int, context: Any, *, pending: bool) -> None:
-        """A new step, its reward still to come."""
+        """Add a step without a reward."""
         row = self.row(self.end)
         if row == self.unit.size:
             for name in LOG:
@@ -96,123 +100,128 @@ class Together:
         self._steps[unit].append(self.end)
         self._counts[unit] += 1
         self.end += 1
-        self.closed = max(self.closed, self.end - self.max_delay * self.units)
+        self.final = max(self.final, self.end - self.max_delay * self.units)
 
-    def place(self, unit: int, t: int) -> "tuple[Past | Together, int] | None":
-        """Where step t of a unit is to be noted; None if it is too late for that."""
+    def locate(self, unit: int, t: int) -> "tuple[History | SharedHistory, int] | None":
+        """The history that contains step t of a unit, and the step's number in it; None if it can no longer change."""
         back = self._counts[unit] - t
         steps = self._steps[unit]
-        if back > len(steps) or steps[-back] < self.closed:
+        if back > len(steps) or steps[-back] < self.final:
             return None
         return self, steps[-back]
 
-    def known(self, step: int) -> tuple[int, float, bool]:
-        """Arm and reward of a step, and whether a reward may still come."""
+    def recorded(self, step: int) -> tuple[int, float, bool]:
+        """Arm and reward of a step, and whether it waits for its reward."""
         row = self.row(step)
         return int(self.arm[row]), float(self.reward[row]), bool(self.pending[row])
 
     def set(self, step: int, arm: int, reward: float) -> None:
-        """Now it is known what happened at a step (reward nan: there is none)."""
+        """Set arm and reward of a step (nan: no reward); `catch_up` rebuilds the State if they changed."""
         row = self.row(step)
-        played, before, _ = self.known(step)
+        old_arm, old_reward, _ = self.recorded(step)
         self.arm[row], self.reward[row], self.pending[row] = arm, reward, False
-        if played != arm or not (before == reward or (math.isnan(before) and math.isnan(reward))):
-            self._right = min(self._right, step)
+        if old_arm != arm or not (old_reward == reward or (math.isnan(old_reward) and math.isnan(reward))):
+            self._valid = min(self._valid, step)
 
     def catch_up(self) -> None:
-        """Mend what has changed, and go through the steps up to now; a reward that did not come is missing so far."""
-        if self._right < self.time:
-            while self.marks[-1].time > self._right:
-                self.marks.pop()
-            self._go_back(self.marks[-1])
-        gap = self._gap()
+        """Replay changed steps and update the State with all steps; a reward that has not come counts as missing."""
+        if self._valid < self.time:
+            while self.checkpoints[-1].time > self._valid:
+                self.checkpoints.pop()
+            self._restore(self.checkpoints[-1])
+        interval = self._interval()
         while self.time < self.end:
-            stop = min(self.end, (self.time // gap + 1) * gap)
-            self._go(self.crowd, self.unit, self.context, self.arm, self.reward, self.row(self.time), self.row(stop))
+            stop = min(self.end, (self.time // interval + 1) * interval)
+            first, end = self.row(self.time), self.row(stop)
+            self._replay(self.stacked_state, self.unit, self.context, self.arm, self.reward, first, end)
             self.time = stop
-            if stop % gap == 0:
-                self.marks.append(self._mark())
-                self._thin(gap)
-        self._right = self.time
+            if stop % interval == 0:
+                self.checkpoints.append(self._checkpoint())
+                self._thin(interval)
+        self._valid = self.time
 
-    def _mark(self) -> Mark:
-        own = [array[: self.units].copy() for array in personal(self.crowd)]
-        return Mark(self.time, [array.copy() for array in common(self.crowd)], own)
+    def _checkpoint(self) -> SharedCheckpoint:
+        own = [array[: self.units].copy() for array in personal(self.stacked_state)]
+        return SharedCheckpoint(self.time, [array.copy() for array in common(self.stacked_state)], own)
 
-    def _go_back(self, mark: Mark) -> None:
-        """Everything as it was; of the units, those that have decided since."""
-        for target, source in zip(common(self.crowd), mark.common, strict=True):
+    def _restore(self, checkpoint: SharedCheckpoint) -> None:
+        """Go back to a checkpoint; only units that have decided since are copied."""
+        for target, source in zip(common(self.stacked_state), checkpoint.common, strict=True):
             target[...] = source
-        moved = np.unique(self.unit[self.row(mark.time) : self.row(self.time)])
-        fresh = personal(stacked(self._one, 1))
-        for target, source, first in zip(personal(self.crowd), mark.personal, fresh, strict=True):
-            there = moved[moved < source.shape[0]]
-            target[there] = source[there]
-            target[moved[moved >= source.shape[0]]] = first
-        self.time = mark.time
+        changed = np.unique(self.unit[self.row(checkpoint.time) : self.row(self.time)])
+        new_unit = personal(stacked(self._new_unit, 1))
+        for target, source, initial in zip(personal(self.stacked_state), checkpoint.personal, new_unit, strict=True):
+            existed = changed[changed < source.shape[0]]
+            target[existed] = source[existed]
+            target[changed[changed >= source.shape[0]]] = initial
+        self.time = checkpoint.time
 
-    def _gap(self) -> int:
-        gap = GAP
-        while gap < self.units:
-            gap *= FEWER
-        return gap
+    def _interval(self) -> int:
+        """Decisions between two checkpoints: at least the number of units."""
+        interval = CHECKPOINT_INTERVAL
+        while interval < self.units:
+            interval *= INTERVAL_FACTOR
+        return interval
 
-    def _thin(self, gap: int) -> None:
-        """Of every spacing gap, 4 gap, 16 gap, … the last two marks, of the widest all; the first that is needed."""
-        spacing, kept = gap, set()
-        while spacing * FEWER <= self.max_delay * self.units:
-            kept |= {mark.time for mark in [mark for mark in self.marks if mark.time % spacing == 0][-2:]}
-            spacing *= FEWER
-        needed = max(i for i, mark in enumerate(self.marks) if mark.time <= self.closed or i == 0)
-        gone = self.marks[needed].time - self.marks[0].time
-        if gone:
-            left = self.row(self.end) - gone
+    def _thin(self, interval: int) -> None:
+        """Keep the last two checkpoints of each spacing (interval, 4 × interval, …), all of the widest, and the base.
+
+        The base is the last checkpoint before all steps that can still change; the log before it is dropped.
+        """
+        spacing, kept = interval, set()
+        while spacing * INTERVAL_FACTOR <= self.max_delay * self.units:
+            kept |= {each.time for each in [each for each in self.checkpoints if each.time % spacing == 0][-2:]}
+            spacing *= INTERVAL_FACTOR
+        base = max(i for i, each in enumerate(self.checkpoints) if each.time <= self.final or i == 0)
+        dropped = self.checkpoints[base].time - self.checkpoints[0].time
+        if dropped:
+            left = self.row(self.end) - dropped
             for rows in (getattr(self, name) for name in LOG):
-                rows[:left] = rows[gone : gone + left].copy()
-        first, *others = self.marks[needed:]
-        self.marks = [first, *(mark for mark in others if mark.time % spacing == 0 or mark.time in kept)]
+                rows[:left] = rows[dropped : dropped + left].copy()
+        first, *others = self.checkpoints[base:]
+        self.checkpoints = [first, *(each for each in others if each.time % spacing == 0 or each.time in kept)]
 
     def pack(self) -> dict[str, Any]:
-        """As JSON types: the first mark, and what happened since."""
-        base, rows = self.marks[0], slice(0, self.row(self.end))
-        state = stacked(copy_fields(self._one), self.units)
+        """The first checkpoint and the log since then, as JSON types."""
+        base, rows = self.checkpoints[0], slice(0, self.row(self.end))
+        state = stacked(copy_fields(self._new_unit), self.units)
         for target, source in zip(common(state), base.common, strict=True):
             target[...] = source
         for target, source in zip(personal(state), base.personal, strict=True):
             target[: source.shape[0]] = source
         return {
-            "base": {"time": base.time, "state": _file.pack(state)},
-            "closed": self.closed,
+            "base": {"time": base.time, "state": files.pack_state(state)},
+            "closed": self.final,
             "decisions": self._counts,
             "past": {
                 "unit": self.unit[rows].tolist(),
                 "arm": self.arm[rows].tolist(),
-                "reward": _file.floats(self.reward[rows]),
+                "reward": files.floats(self.reward[rows]),
                 "pending": self.pending[rows].tolist(),
                 "context": self.context[rows].tolist(),
             },
         }
 
     @classmethod
-    def unpack(cls, values: Any, state: Any, max_delay: int, width: int, units: int) -> "Together":
-        """What `pack` wrote, for a policy whose fresh State is `state`."""
-        new = cls(state, max_delay, width, units)
+    def unpack(cls, values: Any, state: Any, max_delay: int, context_size: int, units: int) -> "SharedHistory":
+        """The inverse of `pack`; `state` is the State of a new unit."""
+        new = cls(state, max_delay, context_size, units)
         base = stacked(copy_fields(state), units)
-        _file.unpack(values["base"]["state"], base)
-        for target, source in zip(common(new.crowd), common(base), strict=True):
+        files.unpack_state(values["base"]["state"], base)
+        for target, source in zip(common(new.stacked_state), common(base), strict=True):
             target[...] = source
-        for target, source in zip(personal(new.crowd), personal(base), strict=True):
+        for target, source in zip(personal(new.stacked_state), personal(base), strict=True):
             target[:units] = source
-        new._begin(values["base"]["time"])
-        past = values["past"]
-        if not all(0 <= unit < units for unit in past["unit"]):
-            raise ValueError("a step is of a unit that there is not")
-        last = new.end + len(past["unit"]) - 1
-        for unit, arm, reward, pending, context in zip(*(past[name] for name in LOG), strict=True):
+        new._start_at(values["base"]["time"])
+        log = values["past"]
+        if not all(0 <= unit < units for unit in log["unit"]):
+            raise ValueError("a step belongs to a unit that does not exist")
+        last = new.end + len(log["unit"]) - 1
+        for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG), strict=True):
             if new.end == last:
-                new.catch_up()  # as when it was decided: its reward may come in time
+                new.catch_up()  # as when the last step was decided: its reward may come in time
             new.add(unit, arm, context, pending=pending)
             new.reward[new.row(new.end - 1)] = math.nan if reward is None else reward
-        new.closed = values["closed"]
+        new.final = values["closed"]
         new._counts = [int(count) for count in values["decisions"]]
         return new

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
-from larl._core.compile import fields_nan, generic
+from larl._core.compile import fields_nan, generic, has_implementation
 from larl._core.random import Bits
 from larl._core.validation import check_fields, required
 from larl.policies._probabilities import Floats, Mask, one_hot, uniform_probabilities
@@ -158,4 +158,4 @@ def set_true_means(state: Any, means: Any) -> None:
 
 def has_law(state: Any) -> bool:
     """Return whether the policy of a State defines its action probabilities, directly or by `predict`."""
-    return any(type(state) in function.__dict__["table"] for function in (action_probabilities, predict))
+    return any(has_implementation(function, type(state)) for function in (action_probabilities, predict))

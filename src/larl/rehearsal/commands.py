@@ -1,4 +1,4 @@
-"""The rehearsal's part of the command line."""
+"""The command `larl rehearse`."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def mount(app: typer.Typer, guarded: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
-    """Add the command to the command line; `guarded` turns errors into messages."""
+    """Add the command to `larl`; `guarded` turns errors into messages."""
     app.command()(guarded(rehearse))
 
 
@@ -23,18 +23,18 @@ def rehearse(
     ],
     url: Annotated[str, typer.Option(help="Address of the running service.")] = "http://127.0.0.1:8080",
     token: Annotated[
-        str | None, typer.Option(envvar="LARL_TOKEN", help="An admin's token, if it asks for one.")
+        str | None, typer.Option(envvar="LARL_TOKEN", help="An admin's token, if the service requires tokens.")
     ] = None,
     study: Annotated[str | None, typer.Option(help="Name of the study.", show_default="the file's")] = None,
     units: Annotated[int | None, typer.Option(min=1, help="Simulated units.", show_default="the file's")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Decisions a unit.", show_default="the file's")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Decisions per unit.", show_default="the file's")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all randomness.", show_default="the file's")] = None,
-    clients: Annotated[int | None, typer.Option(min=1, help="Requests at a time.", show_default="the file's")] = None,
+    clients: Annotated[int | None, typer.Option(min=1, help="Concurrent requests.", show_default="the file's")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("results/rehearsal"),
 ) -> None:
-    """Drive a running service with simulated units, and check what it recorded (exit code 3 if that is wrong).
+    """Run simulated units against a running service and check its records (exit code 3 if they are wrong).
 
-    Rewards get lost, come late, twice or corrected, answers get lost, hosts send nonsense: as in real life.
+    Rewards are lost, late, repeated or corrected; responses are lost; some requests are malformed.
     """
     from larl._core.files import output_folder
     from larl.client import Client, RequestRefused
@@ -57,11 +57,11 @@ def rehearse(
 
 
 def _reason(error: "RequestRefused") -> str:
-    """Why a service refuses a rehearsal, and what to do."""
+    """The error message for a service that refuses a rehearsal."""
     if error.status == 401:
-        none = error.detail.startswith("a token is required")
-        said = "a token is required" if none else "the token is not accepted"
-        return f"{said}; accepted: an admin's token of this service, by --token or LARL_TOKEN"
+        is_missing = error.detail.startswith("a token is required")
+        problem = "a token is required" if is_missing else "the token is not accepted"
+        return f"{problem}; accepted: an admin's token of this service, by --token or LARL_TOKEN"
     return error.detail
 
 

@@ -1,29 +1,30 @@
-"""What was sent for a unit, and so what the service must know of it: states of rewards by rules kept on their own.
+"""What was sent for a unit, and so what the service must have recorded.
 
-Nothing here asks the service or shares its code: a ledger and the service can only agree if both are right.
+The expected states of rewards are computed here independently of the service's code: ledger and service agree only if
+both are right.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from larl.client import Decided, Outcome, Reward
+from larl.client import DecisionRecord, RewardRecord, ServiceDecision
 
-FIRST = ("learnt", "repaired")  # how the first reward of a decision is taken: at once, or after further decisions
+FIRST_REWARD = ("learnt", "repaired")  # status of a decision's first reward: at once, or after further decisions
 
 
 @dataclass
 class Entry:
-    """A decision, and what was sent for it."""
+    """A decision, and the rewards that were sent for it."""
 
-    answer: Decided
+    decision: ServiceDecision
     state: str
     reward: float | None = None
-    rows: list[tuple[float | None, bool]] = field(default_factory=list)  # values, and whether they were filled in
+    rewards: list[tuple[float | None, bool]] = field(default_factory=list)  # values, and whether they are defaults
 
 
 @dataclass
 class Ledger:
-    """All decisions of a unit, and where the service was found to disagree."""
+    """All decisions of a unit, and all differences from the service's answers and records."""
 
     unit: str
     patience: int
@@ -32,55 +33,55 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
-    def decided(self, answer: Decided) -> None:
-        """A decision was made; before it, a reward that did not come in time was filled in."""
+    def add_decision(self, decision: ServiceDecision) -> None:
+        """Add a decision; before it, the service fills in the reward that has just become late."""
         due = len(self.entries) - self.patience
         if due >= 0 and self.entries[due].state == "pending":
             entry = self.entries[due]
             entry.state, entry.reward = "missing" if self.default is None else "defaulted", self.default
-            entry.rows.append((self.default, True))
-        self.expect(answer.t == len(self.entries), f"decision {answer.id} is step {answer.t}", len(self.entries))
-        self.entries.append(Entry(answer, "unavailable" if answer.arm is None else "pending"))
+            entry.rewards.append((self.default, True))
+        self.expect(decision.t == len(self.entries), f"decision {decision.id} is step {decision.t}", len(self.entries))
+        self.entries.append(Entry(decision, "unavailable" if decision.arm is None else "pending"))
 
-    def sent(self, t: int, value: float, taken: str) -> None:
-        """A reward was sent under a key of its own, and the service said how it was taken."""
+    def add_reward(self, t: int, value: float, status: str) -> None:
+        """Add a reward that was sent with a key of its own, and check the status that the service returned."""
         entry, age = self.entries[t], len(self.entries) - t
-        expected = self._taken(entry, value, age)
-        at_the_edge = self.pooled and taken == "late" and age == self.patience  # other units decide when that is
-        right = taken in expected or taken == "stored" or at_the_edge
-        self.expect(right, f"a reward of {entry.answer.id} was taken as {taken}", " or ".join(expected))
-        entry.rows.append((value, False))
-        if "late" in expected or at_the_edge:
+        expected = self._expected_status(entry, value, age)
+        late_by_others = self.pooled and status == "late" and age == self.patience  # decisions of other units count too
+        is_expected = status in expected or status == "stored" or late_by_others
+        self.expect(is_expected, f"the status of a reward of {entry.decision.id} is {status}", " or ".join(expected))
+        entry.rewards.append((value, False))
+        if "late" in expected or late_by_others:
             entry.state = entry.state if entry.state in ("observed", "corrected") else "late"
         elif expected != ("repeated",):
-            corrected = expected == ("corrected",) and taken != "stored"
+            corrected = expected == ("corrected",) and status != "stored"
             entry.state, entry.reward = "corrected" if corrected else "observed", value
 
-    def _taken(self, entry: Entry, value: float, age: int) -> tuple[str, ...]:
-        """How a reward that comes now should be taken."""
+    def _expected_status(self, entry: Entry, value: float, age: int) -> tuple[str, ...]:
+        """The possible statuses of a reward that is sent now."""
         if age > self.patience:
             return ("late",)
-        if not entry.rows:
-            return FIRST
+        if not entry.rewards:
+            return FIRST_REWARD
         return ("repeated",) if entry.reward == value else ("corrected",)
 
-    def expect(self, right: bool, found: str, expected: object) -> None:
-        """Note what is not as it should be."""
-        if not right:
-            self.differences.append(f"{self.unit}: {found}; it should be {expected}")
+    def expect(self, is_expected: bool, actual: str, expected: object) -> None:
+        """Add a difference unless the service did what was expected."""
+        if not is_expected:
+            self.differences.append(f"{self.unit}: {actual}; expected: {expected}")
 
-    def compare(self, decisions: Sequence[Outcome], rewards: Iterable[Reward]) -> None:
-        """Find where the service's records of this unit are other than what was sent."""
+    def compare(self, decisions: Sequence[DecisionRecord], rewards: Iterable[RewardRecord]) -> None:
+        """Add the differences between the service's records of this unit and what was sent."""
         self.expect(len(decisions) == len(self.entries), f"{len(decisions)} decisions", len(self.entries))
-        rows: dict[str, list[tuple[float | None, bool]]] = {}
+        listed: dict[str, list[tuple[float | None, bool]]] = {}
         for reward in rewards:
-            rows.setdefault(reward.decision, []).append((reward.value, reward.default))
-        for entry, found in zip(self.entries, decisions, strict=False):
-            name = f"decision {entry.answer.id}"
-            kept = Decided(**{key: getattr(found, key) for key in Decided._fields})
-            self.expect(kept == entry.answer, f"{name} is kept as {kept}", entry.answer)
-            self.expect(found.state == entry.state, f"the reward of {name} is {found.state}", entry.state)
-            self.expect(found.reward == entry.reward, f"the reward of {name} is {found.reward!r}", repr(entry.reward))
-            listed = rows.pop(entry.answer.id, [])
-            self.expect(listed == entry.rows, f"the rewards listed for {name} are {listed}", entry.rows)
-        self.expect(not rows, f"rewards of other decisions are listed: {', '.join(rows)}", "none")
+            listed.setdefault(reward.decision, []).append((reward.value, reward.default))
+        for entry, record in zip(self.entries, decisions, strict=False):
+            name = f"decision {entry.decision.id}"
+            recorded = ServiceDecision(**{key: getattr(record, key) for key in ServiceDecision._fields})
+            self.expect(recorded == entry.decision, f"{name} is recorded as {recorded}", entry.decision)
+            self.expect(record.state == entry.state, f"the reward of {name} is {record.state}", entry.state)
+            self.expect(record.reward == entry.reward, f"the reward of {name} is {record.reward!r}", repr(entry.reward))
+            values = listed.pop(entry.decision.id, [])
+            self.expect(values == entry.rewards, f"the rewards listed for {name} are {values}", entry.rewards)
+        self.expect(not listed, f"rewards of unknown decisions are listed: {', '.join(listed)}", "none")

@@ -1,16 +1,16 @@
-"""What must be refused: a fixed repertoire of bodies that real hosts send by mistake."""
+"""Requests that the service must refuse: a fixed list of mistakes that real hosts make."""
 
 import json
 from typing import Any, NamedTuple
 
-from larl.client import Decided
+from larl.client import ServiceDecision
 from larl.service.terms import Terms
 
-TOO_LARGE = 70_000  # bytes; a service takes 65,536
-NOBODY = "larl_0000000000000000_" + "A" * 43  # a token that nobody was given
+TOO_LARGE = 70_000  # bytes; the service accepts at most 65,536
+UNKNOWN_TOKEN = "larl_0000000000000000_" + "A" * 43
 
 
-class Malformed(NamedTuple):
+class MalformedRequest(NamedTuple):
     """A request that must be refused."""
 
     name: str
@@ -19,26 +19,29 @@ class Malformed(NamedTuple):
     token: str | None = None
 
 
-def repertoire(terms: Terms, decision: Decided, key: str, guarded: bool) -> list[Malformed]:
-    """All of them, around a decision that was made by `key`. `guarded`: the service asks for tokens."""
+def malformed_requests(terms: Terms, decision: ServiceDecision, key: str, guarded: bool) -> list[MalformedRequest]:
+    """All malformed requests, for a decision that was made with `key`. `guarded`: the service requires tokens."""
     decide, reward = f"/v1/studies/{terms.study}/decisions", f"/v1/decisions/{decision.id}/reward"
-    nowhere = f"/v1/decisions/{terms.study}.0-999999999-{'0' * 16}/reward"
-    moment: dict[str, Any] = {"unit": decision.unit, "key": f"{key}-malformed"}
-    outcome = {"key": f"{key}-malformed", "value": 1.0}
-    found = [
-        Malformed("not a number", reward, b'{"key": "malformed", "value": NaN}'),
-        Malformed("cut short", decide, json.dumps(moment).encode()[:-1]),
-        Malformed("text for a number", reward, _body(outcome | {"value": "1.0"})),
-        Malformed("no unit", decide, _body({"key": moment["key"]})),
-        Malformed("unknown field", decide, _body(moment | {"arm": terms.arms[0]})),
-        Malformed("unknown arm", decide, _body(moment | {"available": [f"not {terms.arms[0]}"]})),
-        Malformed("context of another length", decide, _body(moment | {"context": [0.0] * (terms.width + 1)})),
-        Malformed("too large", decide, _body(moment | {"reason": "x" * TOO_LARGE})),
-        Malformed("unknown decision", nowhere, _body(outcome)),
-        Malformed("key of another request", decide, _body(moment | {"key": key, "reason": "something else"})),
+    unknown = f"/v1/decisions/{terms.study}.0-999999999-{'0' * 16}/reward"
+    decide_body: dict[str, Any] = {"unit": decision.unit, "key": f"{key}-malformed"}
+    reward_body = {"key": f"{key}-malformed", "value": 1.0}
+    too_many_numbers = [0.0] * (terms.width + 1)
+    requests = [
+        MalformedRequest("not a number", reward, b'{"key": "malformed", "value": NaN}'),
+        MalformedRequest("cut short", decide, json.dumps(decide_body).encode()[:-1]),
+        MalformedRequest("text for a number", reward, _json(reward_body | {"value": "1.0"})),
+        MalformedRequest("no unit", decide, _json({"key": decide_body["key"]})),
+        MalformedRequest("unknown field", decide, _json(decide_body | {"arm": terms.arms[0]})),
+        MalformedRequest("unknown arm", decide, _json(decide_body | {"available": [f"not {terms.arms[0]}"]})),
+        MalformedRequest("context of another length", decide, _json(decide_body | {"context": too_many_numbers})),
+        MalformedRequest("too large", decide, _json(decide_body | {"reason": "x" * TOO_LARGE})),
+        MalformedRequest("unknown decision", unknown, _json(reward_body)),
+        MalformedRequest("key of another request", decide, _json(decide_body | {"key": key, "reason": "other"})),
     ]
-    return [*found, Malformed("wrong token", decide, _body(moment), NOBODY)] if guarded else found
+    if guarded:
+        requests.append(MalformedRequest("wrong token", decide, _json(decide_body), UNKNOWN_TOKEN))
+    return requests
 
 
-def _body(words: Any) -> bytes:
-    return json.dumps(words).encode()
+def _json(body: Any) -> bytes:
+    return json.dumps(body).encode()

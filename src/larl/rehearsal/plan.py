@@ -1,4 +1,4 @@
-"""What a rehearsal is to be, from a TOML file that is checked as a whole before anything starts."""
+"""The plan of a rehearsal, read from a TOML file and checked completely before anything starts."""
 
 import re
 from collections.abc import Mapping
@@ -31,33 +31,33 @@ share = number(0.0, 1.0)
 
 @dataclass(frozen=True)
 class Traffic:
-    """How often what happens: shares of decisions, or of the rewards that are sent."""
+    """How often each fault happens: shares of decisions, or of the rewards that are sent."""
 
     lost: float = checked(share, 0.0)  # rewards that are never sent
-    late: float = checked(share, 0.0)  # rewards that come after further decisions …
+    late: float = checked(share, 0.0)  # rewards that are sent after further decisions …
     latest: int = checked(integer(1, 10_000), 20)  # … this many at most
     duplicate: float = checked(share, 0.0)  # rewards that are sent again, with the same key
     again: float = checked(share, 0.0)  # rewards that are sent again, with another key
     corrected: float = checked(share, 0.0)  # rewards that are sent again, with another value
-    unavailable: float = checked(share, 0.0)  # moments without an arm
-    host: float = checked(share, 0.0)  # decisions that the host makes itself
-    unanswered: float = checked(share, 0.0)  # decisions whose answer gets lost: the request is repeated
-    malformed: float = checked(share, 0.0)  # decisions after which something is sent that must be refused
+    unavailable: float = checked(share, 0.0)  # steps without an available arm
+    host: float = checked(share, 0.0)  # decisions that the host makes and reports
+    unanswered: float = checked(share, 0.0)  # decisions whose response is lost: the request is repeated
+    malformed: float = checked(share, 0.0)  # decisions followed by a request that must be refused
 
     def __post_init__(self) -> None:
         check_fields(self)
         for one, other in (("lost", "late"), ("unavailable", "host")):
             if getattr(self, one) + getattr(self, other) > 1.0:
-                accepted = f"at most {1.0 - getattr(self, one):g}: what is left beside {one}"
+                accepted = f"at most {1.0 - getattr(self, one):g}: {one} and {other} must not exceed 1 together"
                 raise InvalidValue("Traffic", other, getattr(self, other), accepted)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A rehearsal: the study as the service is asked to make it, the world its units live in, and the traffic."""
+    """A rehearsal: the study to create, the world that generates rewards, and the faults of the traffic."""
 
     terms: Terms
-    words: Mapping[str, Any]  # of the request that makes the study
+    study_request: Mapping[str, Any]  # body of the request that creates the study
     world: World
     traffic: Traffic
     units: int = required(integer(1, 10_000))
@@ -69,80 +69,81 @@ class Plan:
         check_fields(self)
 
 
-def read_plan(path: str | Path, name: str | None = None, **instead: Any) -> Plan:
-    """The rehearsal in a TOML file, or a refusal that names the file, the line, the table and the key.
+def read_plan(path: str | Path, name: str | None = None, **overrides: Any) -> Plan:
+    """Read a plan from a TOML file; InvalidValue names the file, line, table and key of a mistake.
 
-    `name`: of the study, in place of the file's; `instead`: the same for units, steps, seed and clients.
+    `name` replaces the name of the study; `overrides` replace units, steps, seed and clients.
     """
     values, places = read_toml(path)
-    values |= {key: value for key, value in instead.items() if value is not None}
+    values |= {key: value for key, value in overrides.items() if value is not None}
     with places.naming():
         for key in [key for key in values if key not in KEYS]:
             raise InvalidValue("", key, values[key], f"only the keys {', '.join(KEYS)}")
         for key in ("study", "world"):
-            _table("", key, values.get(key))
-        _table("", "traffic", values.get("traffic", {}))
+            _check_table("", key, values.get(key))
+        _check_table("", "traffic", values.get("traffic", {}))
         plain = {key: value for key, value in values.items() if key not in ("study", "world", "traffic")}
-        known_fields(Plan, dict.fromkeys(("terms", "words", "world", "traffic")) | plain, "")
-    words = {"seed": plain.get("seed", 0)} | values["study"] | ({} if name is None else {"study": name})
-    return _plan(values, words, plain, places)
+        known_fields(Plan, dict.fromkeys(("terms", "study_request", "world", "traffic")) | plain, "")
+    request = {"seed": plain.get("seed", 0)} | values["study"] | ({} if name is None else {"study": name})
+    return _make_plan(values, request, plain, places)
 
 
-def _plan(values: Mapping[str, Any], words: dict[str, Any], plain: Mapping[str, Any], places: Places) -> Plan:
+def _make_plan(values: Mapping[str, Any], request: dict[str, Any], plain: Mapping[str, Any], places: Places) -> Plan:
     with places.naming("world"):
         world = read_world(values["world"], "world")
     with places.naming("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
     with places.naming("study"):
-        terms = _terms(words, world)
+        terms = _check_terms(request, world)
     with places.naming():
-        return Plan(terms, words, world, traffic, **plain)
+        return Plan(terms, request, world, traffic, **plain)
 
 
-def _table(owner: str, name: str, value: object) -> None:
+def _check_table(owner: str, name: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise InvalidValue(owner, name, value, f"a table [{name}]")
 
 
-def _name(owner: str, name: str, value: Any) -> str:
+def _check_name(owner: str, name: str, value: Any) -> str:
     if not isinstance(value, str) or not STUDY_NAME.fullmatch(value):
         raise InvalidValue(owner, name, value, NAME_WORDS)
     return value
 
 
-def _arms(owner: str, name: str, value: Any) -> list[str]:
+def _check_arms(owner: str, name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(arm, str) and 0 < len(arm) <= 64 for arm in value):
-        raise InvalidValue(owner, name, value, "a list of names of up to 64 letters")
+        raise InvalidValue(owner, name, value, "a list of names of up to 64 characters")
     return value
 
 
 CHECKS: dict[str, Check] = {
-    "study": _name,
-    "arms": _arms,
-    "policy": _table,
+    "study": _check_name,
+    "arms": _check_arms,
+    "policy": _check_table,
     "seed": integer(0, 2**62 - 1),
     "patience": integer(1, 10_000),
     "horizon": optional(integer(1, 10**9)),
     "default_reward": optional(number()),
-    "fallback": _table,
+    "fallback": _check_table,
     "pooling": one_of("none", "full", "partial"),
     "registration": one_of("first_decision", "explicit"),
 }
 
 
-def _terms(words: Mapping[str, Any], world: World) -> Terms:
-    """The study's terms, as the service would check them."""
+def _check_terms(request: Mapping[str, Any], world: World) -> Terms:
+    """The study's settings, with the checks of the service."""
     known = [item.name for item in fields(Terms) if item.name != "version"]
-    for key in [key for key in words if key not in known]:
-        raise InvalidValue("study", key, words[key], f"only the keys {', '.join(known)}")
-    known_fields(Terms, words, "study")
+    for key in [key for key in request if key not in known]:
+        raise InvalidValue("study", key, request[key], f"only the keys {', '.join(known)}")
+    known_fields(Terms, request, "study")
     for key, check in CHECKS.items():
-        if key in words:
-            check("study", key, words[key])
-    if len(words["arms"]) != world.arms:
-        raise InvalidValue("study", "arms", words["arms"], f"{world.arms} names, one for each arm of the world")
-    shown = int(getattr(world, "context", 0))
-    if int(getattr(from_dict(words["policy"], "study.policy"), "context", 0)) not in (0, shown):
-        accepted = f"a policy that reads the {shown} numbers that the world shows, or none"
-        raise InvalidValue("study", "policy", words["policy"], accepted)
-    return Terms.of(words)
+        if key in request:
+            check("study", key, request[key])
+    if len(request["arms"]) != world.arms:
+        raise InvalidValue("study", "arms", request["arms"], f"{world.arms} names, one for each arm of the world")
+    context_size = int(getattr(world, "context", 0))
+    if int(getattr(from_dict(request["policy"], "study.policy"), "context", 0)) not in (0, context_size):
+        some = f"a policy without context, or with {context_size} numbers as the world has"
+        accepted = some if context_size else "a policy without context: the world has none"
+        raise InvalidValue("study", "policy", request["policy"], accepted)
+    return Terms.of(request)

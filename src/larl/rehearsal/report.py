@@ -1,4 +1,4 @@
-"""What a rehearsal comes to: figures from the service's own records, on the screen, as JSON and as a page."""
+"""The report of a rehearsal: figures from the service's records, for the terminal, as JSON and as an HTML page."""
 
 import json
 import math
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 
-WIDTH = "td:first-child { width: 60%; }"  # the same in all tables
+WIDTH = "td:first-child { width: 60%; }"  # the same width in all tables
 
 
 class Estimate(NamedTuple):
@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
-        """Of one number a unit."""
+        """Mean and standard error of one number per unit."""
         if not values:
             return cls(None, None)
         error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
 
 @dataclass
 class Report:
-    """What an analyst would see, and whether it is what was sent."""
+    """The service's records in figures, and the differences from what was sent."""
 
     study: str
     policy: Mapping[str, Any]
@@ -49,83 +49,83 @@ class Report:
     decisions: int
     sources: Mapping[str, int]
     states: Mapping[str, int]
-    taken: Mapping[str, int]  # rewards, by how they were taken
-    sent: Mapping[str, int]  # what the traffic was
+    taken: Mapping[str, int]  # rewards by status
+    sent: Mapping[str, int]  # requests by kind of fault
     arms: Mapping[str, Estimate]  # share of decisions
-    reward: Estimate  # of a decision, where one is known
-    regret: Estimate  # of a decision, against the world's best arm at that moment
+    reward: Estimate  # mean reward of decisions with a known reward
+    regret: Estimate  # mean regret of a decision against the best arm of its step
     fallbacks: float  # share of decisions
     issues: Mapping[str, int]  # by severity and code
     latency: Mapping[str, Mapping[str, float]]  # milliseconds
-    refused: Mapping[str, int]  # malformed requests, by what was wrong and status
+    refused: Mapping[str, int]  # malformed requests by status and kind
     differences: list[str]
 
     @property
     def verdict(self) -> str:
-        """Whether the service knows what was sent."""
+        """One sentence: whether the service's records match what was sent."""
         if not self.differences:
-            return "Everything that was sent is in the service's records, once, as it should be; nothing else is."
+            return "The service's records match exactly what was sent."
         return f"{len(self.differences)} differences between what was sent and the service's records."
 
     @property
     def about(self) -> str:
-        """One line on what was played."""
+        """One line: study, policy, size, seed and speed."""
         rate = self.decisions / self.seconds if self.seconds > 0.0 else 0.0
         policy = ", ".join(
             f"{name} = {value}" if name != "policy" else str(value) for name, value in self.policy.items()
         )
         return (
             f"{self.study}: {policy}; {self.units} units × {self.steps} steps, seed {self.seed}; {self.seconds:.0f} s, "
-            f"{rate:.0f} decisions a second"
+            f"{rate:.0f} decisions/s"
         )
 
     def sections(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """All figures as rows under titles."""
+        """All figures: titles, each with rows of name and value."""
         latency = [
             (f"{kind}: {part}", f"{value:.1f} ms")
             for kind, parts in self.latency.items()
             for part, value in parts.items()
         ]
         return [
-            ("Decisions, by who made them", _counts(self.sources, self.decisions)),
-            ("Rewards, by state", _counts(self.states, self.decisions)),
-            ("Rewards, by how they were taken", _counts(self.taken)),
-            ("What happened on purpose", _counts(self.sent)),
-            ("Shares of the arms", [(arm, str(share)) for arm, share in self.arms.items()]),
+            ("Decisions by source", _counts(self.sources, self.decisions)),
+            ("Rewards by state", _counts(self.states, self.decisions)),
+            ("Rewards by status", _counts(self.taken)),
+            ("Simulated traffic", _counts(self.sent)),
+            ("Share of each arm", [(arm, str(share)) for arm, share in self.arms.items()]),
             (
-                "A decision (± standard error over units)",
+                "Per decision (± standard error over units)",
                 [
-                    ("share by the fallback probabilities", f"{100 * self.fallbacks:.1f}%"),
-                    ("mean reward, where known", str(self.reward)),
-                    ("mean regret, against the best arm", str(self.regret)),
+                    ("share of fallback decisions", f"{100 * self.fallbacks:.1f}%"),
+                    ("mean reward, if known", str(self.reward)),
+                    ("mean regret against the best arm", str(self.regret)),
                 ],
             ),
             ("Latency", latency),
-            ("Malformed requests, refused with", _counts(self.refused)),
+            ("Malformed requests by status", _counts(self.refused)),
             ("Issues", _counts(self.issues) or [("none", "")]),
         ]
 
     def write(self, out: Path) -> list[Path]:
-        """`rehearsal.json` and `rehearsal.html` into a folder."""
+        """Write `rehearsal.json` and `rehearsal.html` to a folder; returns their paths."""
         texts = {"rehearsal.json": json.dumps(self.to_dict(), indent=1) + "\n", "rehearsal.html": self.page()}
         return [
-            write_whole(out / name, partial(Path.write_text, data=text, encoding="utf-8"))
+            write_atomically(out / name, partial(Path.write_text, data=text, encoding="utf-8"))
             for name, text in texts.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON types."""
+        """The report as JSON types."""
         estimates = {"arms": {arm: share._asdict() for arm, share in self.arms.items()}}
         return vars(self) | estimates | {"reward": self.reward._asdict(), "regret": self.regret._asdict()}
 
     def page(self) -> str:
-        """A page that asks nothing of the network."""
+        """The report as a self-contained HTML page."""
         from larl.diagnosis.page import STYLE
 
         parts = [f"<p>{escape(self.about)}</p>", f'<p class="verdict">{escape(self.verdict)}</p>']
         if self.differences:
             items = "".join(f"<li>{escape(each)}</li>" for each in self.differences[:20])
-            parts.append(f"<p>The first of them:</p><ul>{items}</ul>")
+            parts.append(f"<p>The first differences:</p><ul>{items}</ul>")
         for title, rows in self.sections():
             body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
             parts.append(f'<h2>{escape(title)}</h2><div class="wide"><table><tbody>{body}</tbody></table></div>')
@@ -138,6 +138,6 @@ class Report:
 
 
 def _counts(counts: Mapping[str, int], total: int = 0) -> list[tuple[str, str]]:
-    """Counts, the largest first, and their shares of a total."""
+    """Counts in descending order, with their shares of a total."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(name, f"{count:,}" + (f"  ({100 * count / total:.1f}%)" if total else "")) for name, count in ordered]

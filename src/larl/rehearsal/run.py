@@ -1,7 +1,7 @@
-"""A dress rehearsal: units of a simulated world use a running service as real ones will, and its records are checked.
+"""A dress rehearsal: simulated units use a running service, and its records are compared with what was sent.
 
-Rewards get lost, come late, twice or corrected; answers get lost; hosts send nonsense. In the end what the service
-says of decisions and rewards must be what was sent, exactly.
+Rewards are lost, late, repeated or corrected; responses are lost; hosts send malformed requests. At the end the
+service's decisions and rewards must be exactly those that were sent.
 """
 
 import time
@@ -13,121 +13,121 @@ from typing import TypeVar
 
 import numpy as np
 
-from larl._core.interrupt import Uninterrupted
+from larl._core.interrupt import DeferInterrupt
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue
-from larl.client import Client, Outcome, Reward
+from larl.client import Client, DecisionRecord, RewardRecord
 from larl.rehearsal.plan import Plan
-from larl.rehearsal.player import Player
 from larl.rehearsal.report import Estimate, Report
+from larl.rehearsal.unit import SimulatedUnit
 
-Item = TypeVar("Item", Outcome, Reward)
+Record = TypeVar("Record", DecisionRecord, RewardRecord)
 
 
 def rehearse(plan: Plan, client: Client, *, guarded: bool = False, progress: bool | None = None) -> Report:
-    """Play a plan at the service of a client. `guarded`: the service asks for tokens."""
-    study = client.create_study(**plan.words).study
+    """Run a plan against the service of a client. `guarded`: the service requires tokens."""
+    study = client.create_study(**plan.study_request).study
     if next(client.decisions(study), None) is not None:
         accepted = "a study of its own: a name that is new to the service"
         raise InvalidValue("rehearsal", "study", study, accepted)
-    players = [Player(plan, client, number, guarded) for number in range(plan.units)]
-    began = time.monotonic()
-    _play(plan, client, players, progress)
-    return _report(plan, client, players, time.monotonic() - began)
+    units = [SimulatedUnit(plan, client, number, guarded) for number in range(plan.units)]
+    start = time.monotonic()
+    _run_units(plan, client, units, progress)
+    return _report(plan, client, units, time.monotonic() - start)
 
 
-def _play(plan: Plan, client: Client, players: Sequence[Player], progress: bool | None) -> None:
-    """Step by step, all units at each; so many requests at a time as the plan has clients."""
+def _run_units(plan: Plan, client: Client, units: Sequence[SimulatedUnit], progress: bool | None) -> None:
+    """Run all units step by step, with up to `plan.clients` requests at a time."""
     if plan.terms.registration == "explicit":
-        for player in players:
-            client.register(plan.terms.study, player.name)
+        for unit in units:
+            client.register(plan.terms.study, unit.name)
     with ThreadPoolExecutor(plan.clients) as pool, Progress(plan.units * plan.steps, progress) as bar:
 
-        def all_do(do: Callable[[Player], None]) -> None:
+        def for_all_units(call: Callable[[SimulatedUnit], None]) -> None:
             finished: SimpleQueue[Future[None]] = SimpleQueue()
             try:
-                with Uninterrupted():
-                    for player in players:
-                        pool.submit(do, player).add_done_callback(finished.put)
-                for _ in players:
+                with DeferInterrupt():
+                    for unit in units:
+                        pool.submit(call, unit).add_done_callback(finished.put)
+                for _ in units:
                     done = finished.get()
-                    with Uninterrupted():
+                    with DeferInterrupt():
                         done.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-        for player in players:  # one by one: units are numbered as they come
-            player.step(0)
+        for unit in units:  # one after another: the service numbers units by their first decision
+            unit.step(0)
         bar.worked(plan.units)
         for t in range(1, plan.steps):
-            all_do(lambda player, t=t: player.step(t))  # type: ignore[misc]
+            for_all_units(lambda unit, t=t: unit.step(t))  # type: ignore[misc]
             bar.worked(plan.units)
-        all_do(Player.finish)
+        for_all_units(SimulatedUnit.finish)
 
 
-def _report(plan: Plan, client: Client, players: Sequence[Player], seconds: float) -> Report:
-    """Ask the service what it knows, and compare."""
+def _report(plan: Plan, client: Client, units: Sequence[SimulatedUnit], seconds: float) -> Report:
+    """Read the service's records, compare them with the ledgers, and summarise both."""
     terms, study = plan.terms, plan.terms.study
     decisions, rewards = list(client.decisions(study)), list(client.rewards(study))
-    made, told = _by_unit(decisions), _by_unit(rewards)
-    for player in players:
-        player.ledger.compare(made.get(player.name, []), told.get(player.name, []))
-    names = {player.name for player in players}
-    strangers = [f"{each.unit}: a unit that was not sent" for each in client.units(study) if each.unit not in names]
+    decisions_by_unit, rewards_by_unit = _by_unit(decisions), _by_unit(rewards)
+    for unit in units:
+        unit.ledger.compare(decisions_by_unit.get(unit.name, []), rewards_by_unit.get(unit.name, []))
+    names = {unit.name for unit in units}
+    unknown = [f"{each.unit}: an unknown unit" for each in client.units(study) if each.unit not in names]
     return Report(
-        study,
-        terms.policy,
-        plan.units,
-        plan.steps,
-        plan.seed,
-        seconds,
-        len(decisions),
+        study=study,
+        policy=terms.policy,
+        units=plan.units,
+        steps=plan.steps,
+        seed=plan.seed,
+        seconds=seconds,
+        decisions=len(decisions),
         sources=Counter(each.source for each in decisions),
         states=Counter(each.state for each in decisions),
         taken=Counter("filled in" if each.default else each.taken for each in rewards),
-        sent=sum((player.sent for player in players), Counter()),
-        arms={arm: _share(arm, made) for arm in terms.arms},
-        reward=_mean_reward(made),
-        regret=Estimate.of([float(np.mean(player.regret)) for player in players if player.regret]),
+        sent=sum((unit.sent for unit in units), Counter()),
+        arms={arm: _arm_share(arm, decisions_by_unit) for arm in terms.arms},
+        reward=_mean_reward(decisions_by_unit),
+        regret=Estimate.of([float(np.mean(unit.regret)) for unit in units if unit.regret]),
         fallbacks=sum(each.fallback for each in decisions) / max(len(decisions), 1),
         issues=Counter(f"{each.severity}: {each.code}" for each in client.issues(study)),
-        latency={kind: _latency(players, kind) for kind in ("decision", "reward")},
-        refused=_refused(players),
-        differences=[each for player in players for each in player.ledger.differences] + strangers,
+        latency={kind: _latency(units, kind) for kind in ("decision", "reward")},
+        refused=_refusals(units),
+        differences=[each for unit in units for each in unit.ledger.differences] + unknown,
     )
 
 
-def _by_unit(items: Sequence[Item]) -> dict[str, list[Item]]:
-    found: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        found[item.unit].append(item)
-    return found
+def _by_unit(records: Sequence[Record]) -> dict[str, list[Record]]:
+    by_unit: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_unit[record.unit].append(record)
+    return by_unit
 
 
-def _share(arm: str, made: dict[str, list[Outcome]]) -> Estimate:
-    """How often an arm was decided on, where there was one."""
-    chosen = [[each.arm == arm for each in decisions if each.arm is not None] for decisions in made.values()]
+def _arm_share(arm: str, by_unit: dict[str, list[DecisionRecord]]) -> Estimate:
+    """Share of an arm among decisions with an available arm."""
+    chosen = [[each.arm == arm for each in decisions if each.arm is not None] for decisions in by_unit.values()]
     return Estimate.of([float(np.mean(each)) for each in chosen if each])
 
 
-def _mean_reward(made: dict[str, list[Outcome]]) -> Estimate:
-    known = [[each.reward for each in decisions if each.reward is not None] for decisions in made.values()]
-    return Estimate.of([float(np.mean(each)) for each in known if each])
+def _mean_reward(by_unit: dict[str, list[DecisionRecord]]) -> Estimate:
+    rewards = [[each.reward for each in decisions if each.reward is not None] for decisions in by_unit.values()]
+    return Estimate.of([float(np.mean(each)) for each in rewards if each])
 
 
-def _latency(players: Sequence[Player], kind: str) -> dict[str, float]:
-    """Milliseconds from a request to its answer."""
-    seconds = [each for player in players for each in player.seconds[kind]]
+def _latency(units: Sequence[SimulatedUnit], kind: str) -> dict[str, float]:
+    """Milliseconds from request to response."""
+    seconds = [each for unit in units for each in unit.seconds[kind]]
     if not seconds:
         return {}
-    return {f"p{part}": 1e3 * float(np.percentile(seconds, part)) for part in (50, 99)}
+    return {f"p{percent}": 1e3 * float(np.percentile(seconds, percent)) for percent in (50, 99)}
 
 
-def _refused(players: Sequence[Player]) -> Counter[str]:
-    """Malformed requests, by the status that they got and what was wrong with them."""
-    found: Counter[str] = Counter()
-    for player in players:
-        for (name, status), count in player.refused.items():
-            found[f"{status}: {name}"] += count
-    return found
+def _refusals(units: Sequence[SimulatedUnit]) -> Counter[str]:
+    """Number of malformed requests by status and kind."""
+    counts: Counter[str] = Counter()
+    for unit in units:
+        for (name, status), count in unit.refused.items():
+            counts[f"{status}: {name}"] += count
+    return counts

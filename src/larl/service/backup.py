@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from larl import __version__
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 from larl.service.clock import now
 from larl.service.database import SCHEMA, Database, StorageError, journal, snapshots, tokens
@@ -48,7 +48,7 @@ def backup(database: Database, out: Path, step: Step = lambda: None) -> Counts:
         if verify(path) != counts:
             raise StorageError(out, "the file differs from the storage; it was not kept")
 
-    write_whole(out, write, private=True)
+    write_atomically(out, write, private=True)
     return counts
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue, one_of
 from larl.service.journal import PAGE
 from larl.service.lifejacket import as_lifejacket
@@ -82,9 +82,9 @@ def export(table: Table, kind: str, out: Path, fill: float | None = None) -> dic
         "lifejacket": lambda: as_lifejacket(table, fill),
     }
     if kind == "parquet":
-        write_whole(out, lambda path: as_parquet(table, path), private=True)
+        write_atomically(out, lambda path: as_parquet(table, path), private=True)
     else:
-        write_whole(out, lambda path: _write(path, lines[kind]()), private=True)
+        write_atomically(out, lambda path: _write(path, lines[kind]()), private=True)
     return left
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from larl._core.random import FALLBACK, bits_at, stream_key
 from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
-from larl.live.base import Streams
+from larl.live.base import StreamKeys
 from larl.live.cohort import Cohort
-from larl.live.files import arrays_of
+from larl.live.files import state_arrays
 from larl.policies import from_dict
 from larl.policies._pooling import pooled
+
+STUDY_FIELDS = {"min_probability": "floor", "max_delay": "patience"}  # argument of Agent and Cohort: field of a study
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Terms:
         try:
             self.mind(0)
         except InvalidValue as error:
+            if error.name in STUDY_FIELDS:
+                raise InvalidValue(error.owner, STUDY_FIELDS[error.name], error.value, error.accepted) from error
             if error.name != "world":
                 raise
             accepted = "a policy that learns from rewards alone; this one must know the world, as in a simulation"
@@ -98,7 +102,7 @@ class Terms:
     def _first_state(self) -> Mapping[str, Any]:
         """What the policy keeps of a unit before its first step, by name."""
         state = self.spec.init(len(self.arms), horizon=self.horizon, world=None)
-        return arrays_of(pooled(self.spec, state, self.pooling))
+        return state_arrays(pooled(self.spec, state, self.pooling))
 
     @cached_property
     def state_size(self) -> int:
@@ -131,7 +135,7 @@ class Terms:
 
     def decision_id(self, number: int, t: int) -> str:
         """The name of step t of unit `number`."""
-        return f"{self.study}.{number}-{t}-{Streams.of(self.seed, number).name(t)}"
+        return f"{self.study}.{number}-{t}-{StreamKeys.of(self.seed, number).id_suffix(t)}"
 
     def fall_back(self, number: int, t: int, available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
         """The arm of a step where the policy failed, and how likely each was."""

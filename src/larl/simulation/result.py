@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue, instance, one_of, path_like
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Result:
             accepted = "horizons and trials below 2³¹: this file format has no larger whole numbers"
             raise InvalidValue("Result.save", "time or trial", "too large", accepted)
         encoding = {name: {"dtype": np.int32} for name in wide}
-        return write_whole(
+        return write_atomically(
             path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 from larl.simulation.tasks import Arrays, Block
 
@@ -40,7 +40,7 @@ class Store:
         wanted = json.loads(json.dumps({"format": FORMAT, "study": study}))
         if not path.exists():
             text = json.dumps(wanted | {"token": secrets.token_hex(8)}, indent=1, ensure_ascii=False) + "\n"
-            write_whole(path, partial(Path.write_text, data=text, encoding="utf-8"))
+            write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))
         found = _manifest(path)
         _refuse_changes(folder, {key: found.get(key) for key in wanted}, wanted)
         return cls(folder.resolve(), str(found.get("token")))
@@ -60,7 +60,7 @@ class Store:
         """Keep a block."""
         about = {"key": block.key(), "sha256": _checksum(block.key(), arrays)} | block.about()
         members: dict[str, Any] = {"about": np.array(json.dumps(about, ensure_ascii=False))} | arrays
-        return write_whole(self.path(block), lambda draft: np.savez(draft, **members))
+        return write_atomically(self.path(block), lambda draft: np.savez(draft, **members))
 
     def get(self, block: Block) -> Arrays | None:
         """A block's arrays, or None if its file is absent, cut short or altered."""

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl.simulation import plots
 from larl.simulation import tables as testbed
 from larl.simulation.result import Result
@@ -30,12 +30,14 @@ def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference
     table = testbed.units(result, reference)
     written = [
         result.save(out / "result.nc"),
-        write_whole(out / "summary.csv", result.summary(reference=reference).to_csv),
-        write_whole(out / "units.csv", partial(table.to_csv, index=False)),
-        write_whole(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
+        write_atomically(out / "summary.csv", result.summary(reference=reference).to_csv),
+        write_atomically(out / "units.csv", partial(table.to_csv, index=False)),
+        write_atomically(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
     ]
     for name, figure in figures.items():
-        written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
+        written += [
+            write_atomically(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")
+        ]
     _show(result, reference)
     _show_units(table)
     if note:

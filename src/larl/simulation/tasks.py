@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._core.compile import source_digest
-from larl._core.interrupt import Uninterrupted
+from larl._core.interrupt import DeferInterrupt
 from larl.policies import Policy
 from larl.policies._pooling import pooled
 from larl.simulation.cohort_engine import Rounds, empty_trace
@@ -231,7 +231,7 @@ def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Ca
     begun = head = 0
     while True:
         more = list(islice(rest, max(0, players.room() - len(under_way))))
-        with Uninterrupted():
+        with DeferInterrupt():
             for block, future in zip(more, players.submit(more) if more else [], strict=True):
                 under_way[begun] = block, future
                 future.add_done_callback(lambda _, mine=begun: finished.put(mine))
@@ -241,7 +241,7 @@ def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Ca
         done = _drained(finished)
         if not done:
             wait()
-        with Uninterrupted():
+        with DeferInterrupt():
             ready |= zip(done, players.collect([under_way[place][1] for place in done]), strict=True)
         while (place := head if ordered else next(iter(ready), -1)) in ready:
             yield under_way.pop(place)[0], ready.pop(place)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl.reports.auto.places import (
     BIC,
@@ -108,8 +108,8 @@ def show(out: Path, scope: Scope, *, threads: int | None = None, command: str = 
     print("drawing", file=sys.stderr, flush=True)
     page, figures = _page(sets, results, found, command)
     for name, figure in figures.items():
-        write_whole(out / "images" / f"{name}.png", partial(_bytes, image(figure, "png")))
-    write_whole(out / "auto.md", partial(_bytes, page.encode()))
+        write_atomically(out / "images" / f"{name}.png", partial(_bytes, image(figure, "png")))
+    write_atomically(out / "auto.md", partial(_bytes, page.encode()))
     return page
 
 

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from larl._core.files import write_whole
+from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl.reports.paper import claims, stages
 from larl.reports.paper.experiments import (
@@ -66,16 +66,16 @@ def _write(out: Path, sections: list[Section], verdicts: list[claims.Claim], com
         for name, figure in section.figures.items():
             for kind in ("png", "svg"):
                 code = image(figure, kind)
-                write_whole(out / "figures" / f"{name}.{kind}", partial(_bytes, code))
+                write_atomically(out / "figures" / f"{name}.{kind}", partial(_bytes, code))
         for name, frame in section.tables.items():
-            write_whole(out / "data" / f"{name}.csv", frame.to_csv)
+            write_atomically(out / "data" / f"{name}.csv", frame.to_csv)
     texts = {
         "claims.json": json.dumps(claims.to_json(verdicts), indent=1, ensure_ascii=False) + "\n",
         "reproduction.md": markdown(verdicts, command),
         "report.html": page("Non-stationary latent auto-regressive bandits, reproduced", [s.html for s in sections]),
     }
     for name, text in texts.items():
-        write_whole(out / name, partial(_bytes, text.encode()))
+        write_atomically(out / name, partial(_bytes, text.encode()))
 
 
 def _bytes(content: bytes, draft: Path) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from larl._core.compile import assign, copy_fields, implement
-from larl._core.random import OWN, normal_pair, stream
+from larl._core.random import UNIT_PARAMETERS, normal_pair, stream
 from larl._core.validation import checked, number, spec
 from larl.worlds.kernels import Floats, Latent, advance, begin
 from larl.worlds.variants.wrapped import WrappedWorld
@@ -29,7 +29,7 @@ class HeterogeneousState(NamedTuple):
 def heterogeneous_begin(latent: HeterogeneousState, seed: int, trial: int) -> None:
     """Draw z_0 … z_{k−1} and the parameters μ_a, β_a of this trial."""
     begin(latent.base, seed, trial)
-    key, m = stream(seed, trial, OWN), latent.beta.shape[1]
+    key, m = stream(seed, trial, UNIT_PARAMETERS), latent.beta.shape[1]
     for arm in range(latent.mu.size):
         draw, length = normal_pair(key, arm * (m + 1))[0], 0.0
         latent.base.mu[arm] = latent.mu[arm] + latent.mu_sd * draw
