@@ -203,12 +203,12 @@ def test_the_memory_is_what_the_state_takes():
     for n in (5_000, 20_000):
         window = larl.SlidingWindowUCB(n)
         true = _memory.state_bytes(window.init(2, horizon=5))
-        found = _memory.extrapolated(lambda n: _memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
+        found = _memory.extrapolate_size(lambda n: _memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
         assert found == pytest.approx(true, rel=1e-9)
     true = _memory.state_bytes(larl.LARL(400).init(2, horizon=5))
-    found = _memory.extrapolated(lambda s: _memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
+    found = _memory.extrapolate_size(lambda s: _memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
     assert found == pytest.approx(true, rel=1e-9)
-    assert _memory.extrapolated(lambda n: 2 ** (n // 8), 10**6) is None  # no polynomial: no guess
+    assert _memory.extrapolate_size(lambda n: 2 ** (n // 8), 10**6) is None  # no polynomial: no guess
 
 
 def test_large_settings_that_fit_are_accepted():
@@ -222,6 +222,6 @@ def test_a_memory_error_says_what_needs_less(monkeypatch):
     def full(*_: Any) -> Any:
         raise MemoryError("Unable to allocate 3 GiB")
 
-    monkeypatch.setattr("larl.simulation.compare._Everything", full)
+    monkeypatch.setattr("larl.simulation.compare._StepRecorder", full)
     with pytest.raises(MemoryError, match=r"not enough memory \(Unable to allocate 3 GiB\); fewer trials"):
         compared()

@@ -10,7 +10,7 @@ import pytest
 import larl
 from larl.policies import REGISTRY
 from larl.simulation.precompile import precompile, specs
-from tests.cli.test_cli import command
+from tests.cli.running import command
 from tests.waiting import HANGS
 
 STEP = (
@@ -38,7 +38,7 @@ def test_the_second_time_nothing_is_left_to_compile(tmp_path):
         lines.append(done.stdout.splitlines())
     assert lines[0][0].startswith("1/1  Random: 3 kernels compiled in ")
     assert lines[0][1].endswith("kept for the next process")
-    assert lines[1] == ["1/1  Random: already compiled", "nothing to compile: nothing to compile"]
+    assert lines[1] == ["1/1  Random: already compiled", "nothing to compile"]
     assert on_a_terminal(settings) == ""
 
 

@@ -114,7 +114,7 @@ class Progress:
         """A block was played."""
         self._done += block.steps
         self._blocks_done += 1
-        self._label = " · ".join(part for part in (self.title, block.place, block.name) if part)
+        self._label = " · ".join(part for part in (self.title, block.world_name, block.policy_name) if part)
         self._add(self._label, played.totals)
         self.tick()
 

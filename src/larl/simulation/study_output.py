@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from larl._core.files import write_whole
-from larl.simulation import plots
-from larl.simulation import tables as testbed
+from larl.simulation import plots, tables
 from larl.simulation.result import Result
 
 
@@ -21,18 +20,18 @@ def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference
     `axes`: one or two hyper-parameters over which regret is drawn. `reference`: the policy that the others are compared
     with.
     """
-    shown, note = testbed.leading(result), testbed.shown_note(result)
+    shown, note = tables.leading(result), tables.shown_note(result)
     figures = {"regret": shown.plot_regret(note=note), "wins": shown.plot_wins(note=note)}
     if len(axes) == 2:
-        figures["heatmap"] = plots.plot_heat(testbed.heat(result, *axes))
+        figures["heatmap"] = plots.plot_heat(tables.heat(result, *axes))
     elif axes:
-        figures["heatmap"] = plots.plot_line(testbed.line(result, *axes))
-    table = testbed.units(result, reference)
+        figures["heatmap"] = plots.plot_line(tables.line(result, *axes))
+    table = tables.units(result, reference)
     written = [
         result.save(out / "result.nc"),
         write_whole(out / "summary.csv", result.summary(reference=reference).to_csv),
         write_whole(out / "units.csv", partial(table.to_csv, index=False)),
-        write_whole(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
+        write_whole(out / "units.tex", partial(Path.write_text, data=tables.latex(table), encoding="utf-8")),
     ]
     for name, figure in figures.items():
         written += [write_whole(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")]
