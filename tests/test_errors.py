@@ -12,8 +12,7 @@ from larl import theory, worlds
 from larl._core.validation import InvalidValue, short
 from larl.policies import from_dict, from_json
 from larl.simulation import memory as _memory
-from larl.simulation import plots, study
-from larl.simulation import tables as testbed
+from larl.simulation import plots, study, tables
 from larl.statespace.kalman import filter_path, steady_state
 from larl.worlds import variants
 
@@ -75,7 +74,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "plot_wins": (plots.plot_wins, ()),
     "plot_lookback": (plots.plot_lookback, ()),
     "plot_growth": (plots.plot_growth, ()),
-    "plot_heat": (plots.plot_heat, ()),
+    "plot_heatmap": (plots.plot_heatmap, ()),
     "plot_line": (plots.plot_line, ()),
     "regret_floor": (theory.regret_floor, ()),
     "floor_bound": (theory.floor_bound, ()),
@@ -115,10 +114,10 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "Contextual": (lambda x: variants.Contextual(WORLD, x), ()),
     "read_study": (study.read_study, ()),
     "cluster": (lambda x: study.Study({"w": WORLD}, POLICIES, 1, 1).run(cluster=x), (0,)),
-    "units": (testbed.units, ()),
-    "heat": (lambda x: testbed.heat(result(), x, x), ()),
-    "latex": (testbed.latex, ()),
-    "check_axes": (lambda x: testbed.check_axes(x, {}), ()),
+    "units": (tables.units, ()),
+    "heatmap": (lambda x: tables.heatmap(result(), x, x), ()),
+    "latex": (tables.latex, ()),
+    "check_axes": (lambda x: tables.check_axes(x, {}), ()),
 }
 
 

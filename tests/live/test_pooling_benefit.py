@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.simulation import tables as testbed
+from larl.simulation import tables
 from larl.simulation.study import read_study
 from larl.worlds import Simulator, variants
 from tests.live.cohorts import BASE, SPEC
@@ -68,7 +68,7 @@ def test_units_that_do_not_differ_are_the_base() -> None:
 
 def test_the_table_over_units_takes_each_cohorts_quarter() -> None:
     result = play(BASE, pooling="full", trials=5)
-    table = testbed.units(result).set_index("measure")
+    table = tables.units(result).set_index("measure")
     totals = result.regret[0].sum("time").values
     quarters = np.quantile(totals, 0.25, axis=1)
     assert table.loc["regret", "p25"] == pytest.approx(quarters.mean(), rel=1e-12)

@@ -48,7 +48,7 @@ def test_nothing_of_a_comparison_is_clipped(count, name):
             found.plot_wins(note=note),
         ):
             assert_nothing_is_clipped(figure)
-    assert_nothing_is_clipped(found.plot_regret(column=True))
+    assert_nothing_is_clipped(found.plot_regret(stacked=True))
 
 
 @pytest.mark.parametrize("count", [1, 5, 12])
@@ -56,7 +56,7 @@ def test_nothing_of_a_comparison_is_clipped(count, name):
 def test_nothing_of_other_figures_is_clipped(count, name):
     names = [name.format(i) for i in range(count)]
     assert_nothing_is_clipped(plots.plot_shares(names, names, np.full((count, count), 0.5)))
-    assert_nothing_is_clipped(plots.plot_closed(names, names, [[(50.0, 5.0)] * count] * count))
+    assert_nothing_is_clipped(plots.plot_gap_closed(names, names, [[(50.0, 5.0)] * count] * count))
     for world in (None, PLACES):
         assert_nothing_is_clipped(plots.plot_growth({t: result(count, name, world) for t in (10, 100)}))
 

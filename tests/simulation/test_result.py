@@ -7,7 +7,7 @@ from scipy import stats
 
 import larl
 from larl import worlds
-from larl.simulation.result import join
+from larl.simulation.result_files import join
 from tests.conftest import THREE_ARMS
 
 POLICIES = {"LARL": larl.LARL(1), "UCB": larl.UCB(), "same": larl.UCB()}
@@ -123,7 +123,7 @@ def test_damaged_files_are_refused(tmp_path, result):
         with pytest.raises(larl.InvalidValue, match=r"run\.nc"):
             larl.load(path)
     path.write_text("not a result")
-    with pytest.raises(larl.InvalidValue, match=r"a whole file that Result\.save wrote"):
+    with pytest.raises(larl.InvalidValue, match=r"a complete file that Result\.save wrote"):
         larl.load(path)
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path, engine="scipy")
     with pytest.raises(larl.InvalidValue, match="larl result 1"):

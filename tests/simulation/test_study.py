@@ -8,7 +8,7 @@ import pytest
 import larl
 from larl import worlds
 from larl.simulation.study import read_study
-from larl.simulation.tables import grid
+from larl.simulation.tables import grid_points
 
 EXAMPLE = Path(larl.__file__).parent / "examples" / "study.toml"
 FINE = """
@@ -179,4 +179,7 @@ def test_a_grid_is_every_combination_by_name(tmp_path):
 def test_the_result_remembers_the_grid(tmp_path):
     result = study(tmp_path, NESTED).run(threads=1)
     kept = larl.load(result.save(tmp_path / "it.nc"))
-    assert grid(kept)["LARL, small s=1 alpha=1.0"] == {"grid": "LARL, small", "parameters": {"s": 1, "alpha": 1.0}}
+    assert grid_points(kept)["LARL, small s=1 alpha=1.0"] == {
+        "grid": "LARL, small",
+        "parameters": {"s": 1, "alpha": 1.0},
+    }

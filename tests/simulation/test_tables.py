@@ -7,7 +7,16 @@ import larl
 from larl import worlds
 from larl.simulation import plots
 from larl.simulation.study import Candidate, Study
-from larl.simulation.tables import check_axes, heat, latex, leading, line, percentile_error, shown_note, units
+from larl.simulation.tables import (
+    best_candidates,
+    candidates_note,
+    check_axes,
+    heatmap,
+    latex,
+    line,
+    percentile_error,
+    units,
+)
 
 GRID = {(s, alpha): f"LARL s={s} alpha={alpha}" for s in (0, 1) for alpha in (0.5, 1.0)}
 STUDY = Study(
@@ -94,7 +103,7 @@ def test_latex_is_a_table_with_every_candidate(result):
 
 
 def test_heat_is_the_mean_at_each_point(result):
-    squares = heat(result, "s", "alpha")
+    squares = heatmap(result, "s", "alpha")
     assert list(squares) == [("LARL", "slow_drift & co"), ("LARL", "k = 5")]
     square = squares["LARL", "k = 5"]
     assert (square.index.tolist(), square.columns.tolist()) == (["0.5", "1.0"], ["0", "1"])
@@ -104,8 +113,8 @@ def test_heat_is_the_mean_at_each_point(result):
 
 
 def test_the_heat_map_writes_each_number_and_frames_the_least(result):
-    figure = plots.plot_heat(heat(result, "s", "alpha"))
-    for axis, square in zip(figure.axes, heat(result, "s", "alpha").values(), strict=True):
+    figure = plots.plot_heatmap(heatmap(result, "s", "alpha"))
+    for axis, square in zip(figure.axes, heatmap(result, "s", "alpha").values(), strict=True):
         assert [text.get_text() for text in axis.texts] == [f"{value:.1f}" for value in square.to_numpy().ravel()]
         assert axis.images[0].get_array().tolist() == square.to_numpy().tolist()
         (frame,) = axis.patches
@@ -122,16 +131,16 @@ def test_further_hyper_parameters_are_averaged_over(result):
         candidates={f"L{i}": Candidate("L", {"s": 1, "alpha": 1.0, "ridge": r}) for i, r in enumerate((0.1, 1.0))},
     )
     played = study.run()
-    square = heat(played, "s", "alpha")["L", "w"]
+    square = heatmap(played, "s", "alpha")["L", "w"]
     assert square.loc["1.0", "1"] == pytest.approx(played.total().mean().item(), rel=1e-12)
 
 
 def test_figures_show_the_best_of_a_grid_and_all_others(result):
     mean = result.total().mean("trial").sel(policy=list(GRID.values()))
     best = {str(mean.sel(world=place).idxmin("policy").item()) for place in result.worlds}
-    assert set(leading(result).policies) == best | {"UCB"}
+    assert set(best_candidates(result).policies) == best | {"UCB"}
     plain = larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=2)
-    assert leading(plain) is plain
+    assert best_candidates(plain) is plain
 
 
 @pytest.mark.parametrize("text", ["ridge", "s,ridge", "s,s", "", "s,alpha,s"])
@@ -176,11 +185,11 @@ def test_a_line_is_the_mean_over_further_hyper_parameters_with_its_interval(resu
 
 
 def test_figures_say_which_candidates_they_show(result):
-    some = [name for name in leading(result).policies if name != "UCB"]
-    note = shown_note(result)
+    some = [name for name in best_candidates(result).policies if name != "UCB"]
+    note = candidates_note(result)
     assert note.startswith("LARL: the best of 4 candidates" if len(some) == 1 else f"LARL: {len(some)} of 4")
     assert "chosen on these same trials" in note
-    for figure in (leading(result).plot_regret(note=note), leading(result).plot_wins(note=note)):
+    for figure in (best_candidates(result).plot_regret(note=note), best_candidates(result).plot_wins(note=note)):
         assert "chosen on these same trials" in figure._supxlabel.get_text().replace("\n", " ")
     plain = larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=2)
-    assert shown_note(plain) == ""
+    assert candidates_note(plain) == ""

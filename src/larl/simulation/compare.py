@@ -104,7 +104,7 @@ def compare(
     >>> result
     <larl.Result: 2 policy, 100 trial, 200 time; keep='all'>
     >>> result.summary()["mean"].round(1).to_dict()
-    {'LARL': 79.1, 'UCB': 129.6}
+    {'LARL': 89.9, 'UCB': 283.8}
     """
     _check_policies(policies)
     worlds = _named_worlds(world)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue
-from larl.simulation.result import Result, load
+from larl.simulation.result import Result
+from larl.simulation.result_files import load
 from larl.simulation.study import Study
 
 

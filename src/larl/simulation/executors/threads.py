@@ -29,6 +29,8 @@ class ThreadExecutor:
 
     Examples
     --------
+    >>> import larl
+    >>> from larl.simulation.executors import ThreadExecutor
     >>> executor = ThreadExecutor(threads=2)
     >>> result = larl.compare(
     ...     {"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=20, trials=5, executor=executor, progress=False
