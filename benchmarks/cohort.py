@@ -19,7 +19,7 @@ from larl import worlds
 from larl._core.files import write_atomically
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS
-from larl.simulation import tables as testbed
+from larl.simulation import tables
 from larl.worlds import LinearGaussianWorld, variants
 
 UNITS, DECISIONS, SEED = 70, 140, 0
@@ -76,7 +76,7 @@ def regrets(cohorts: int) -> str:
             pairs = (("full", "none"), ("partial", "none"), ("partial", "full"))
             cells = [shown(each) for each in total.values()] + [shown(total[a] - total[b]) for a, b in pairs]
             lines.append(f"| {title} | {alike} | {' | '.join(cells)} |")
-            rows = [testbed.units(one).set_index("measure").loc["regret"] for one in found.values()]
+            rows = [tables.units(one).set_index("measure").loc["regret"] for one in found.values()]
             worse = " | ".join(f"{row['p75']:.1f} ± {row['p75_se']:.1f}" for row in rows)
             quarters.append(f"| {title} | {alike} | {worse} |")
             print(lines[-1], flush=True)

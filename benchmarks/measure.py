@@ -15,7 +15,9 @@ import numba
 import numpy as np
 
 import larl
-from larl.simulation.tasks import cut, default_threads, on_threads, quick_size
+from larl.simulation.executors import ThreadExecutor
+from larl.simulation.executors.run import stream_results
+from larl.simulation.tasks import default_threads, make_blocks, thread_block_size
 from larl.worlds import Simulator
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
@@ -45,12 +47,14 @@ def play(
     spec: larl.policies.Policy, world: larl.worlds.World, steps: int, trials: int, threads: int
 ) -> Callable[[], None]:
     """A call that plays so many trials."""
-    size = quick_size(steps, trials, threads)
+    size = thread_block_size(steps, trials, threads)
 
     def work() -> None:
-        for _, played in on_threads(cut({"": world}, {"": spec}, steps, trials, 0, "all", size), threads):
-            if isinstance(played, Exception):
-                raise played
+        blocks = make_blocks({"": world}, {"": spec}, horizon=steps, trials=trials, seed=0, keep="all", size=size)
+        with ThreadExecutor(threads) as executor:
+            for _, result in stream_results(executor, blocks, ordered=True, on_idle=lambda: None):
+                if isinstance(result, Exception):
+                    raise result
 
     return work
 

@@ -26,11 +26,11 @@ from matplotlib.figure import Figure
 
 import larl
 from larl import worlds
-from larl.simulation.executors import AHEAD, connected
+from larl.simulation.executors.dask import BLOCKS_PER_CORE, connect
 from larl.simulation.figure import COLOURS, STYLES
 from larl.simulation.store import Store
 from larl.simulation.study import Study
-from larl.simulation.tasks import cut, perform, task_size
+from larl.simulation.tasks import make_blocks, run_block, task_block_size
 
 REPEATS = 7
 STUDY = Study(
@@ -58,16 +58,18 @@ def best(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict
 
 
 def blocks(study: Study, keep: str = "summary") -> list[Any]:
-    size = task_size(study.horizon, study.trials)
-    return list(cut(study.worlds, study.policies, study.horizon, study.trials, study.seed, keep, size))
+    size = task_block_size(study.horizon, study.trials)
+    given = {"horizon": study.horizon, "trials": study.trials, "seed": study.seed, "keep": keep, "size": size}
+    return list(make_blocks(study.worlds, study.policies, **given))
 
 
 def block_costs() -> dict[str, float]:
     """Processor seconds of a block of each policy."""
-    firsts = {block.name: block for block in blocks(STUDY) if block.first == 0}
+    firsts = {block.policy_name: block for block in blocks(STUDY) if block.first == 0}
     for block in firsts.values():
-        perform(block)
-    return {name: took["here_s"] for name, took in best({n: block.play for n, block in firsts.items()}).items()}
+        run_block(block)
+    times = best({name: partial(run_block, block) for name, block in firsts.items()})
+    return {name: took["here_s"] for name, took in times.items()}
 
 
 def block_bytes() -> dict[str, dict[str, int]]:
@@ -77,7 +79,7 @@ def block_bytes() -> dict[str, dict[str, int]]:
         store = Store.open(Path(folder), {})
         for keep in ("summary", "all"):
             block = blocks(STUDY, keep)[0]
-            played = perform(block)
+            played = run_block(block)
             assert played.arrays is not None
             file = store.put(block, played.arrays)
             found[keep] = {
@@ -103,7 +105,7 @@ def runs() -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         for count in (1, 2):
             began = time.perf_counter()
-            client = stack.enter_context(connected(f"local:{count}"))
+            client = stack.enter_context(connect(f"local:{count}"))
             start, address, began = time.perf_counter() - began, client.scheduler.address, time.perf_counter()
             STUDY.run(cluster=address, progress=False)  # also loads the kernels
             first = time.perf_counter() - began
@@ -120,13 +122,14 @@ def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
     """Seconds until the last result has arrived.
 
     One who hands out tasks and takes results, `overhead` seconds for each block, one block at a time; `cores` that each
-    play one block at a time; `moved` seconds of the link for each result. At most AHEAD blocks a core are under way.
+    play one block at a time; `moved` seconds of the link for each result. At most BLOCKS_PER_CORE blocks a core are
+    under way.
     """
     server = link = 0.0
     free = [0.0] * cores
     returning: list[float] = []  # when blocks that are under way will be done
     for seconds in cost:
-        if len(returning) >= AHEAD * cores:
+        if len(returning) >= BLOCKS_PER_CORE * cores:
             link = max(link, heapq.heappop(returning)) + moved
             server = max(server, link)
         server += overhead

@@ -78,7 +78,7 @@ def group_of(nodeid: str) -> str:
     modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
     policy_of_file = {f"test_{module}.py": name for name, module in modules.items()}
     name = file.rpartition("/")[2]
-    if name.startswith("test_diagnosis") or name == "test_paper.py" or (name == "test_cli.py" and "paper" in rest):
+    if name.startswith("test_diagnosis") or name == "test_paper.py" or file.endswith("cli/test_report.py"):
         return "Auto"  # the slowest to compile
     if name == "test_browser.py":  # these tests share one service
         return name

@@ -74,7 +74,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "plot_wins": (plots.plot_wins, ()),
     "plot_lookback": (plots.plot_lookback, ()),
     "plot_growth": (plots.plot_growth, ()),
-    "plot_heat": (plots.plot_heat, ()),
+    "plot_heatmap": (plots.plot_heatmap, ()),
     "plot_line": (plots.plot_line, ()),
     "regret_floor": (theory.regret_floor, ()),
     "regret_lower_bound": (theory.regret_lower_bound, ()),
@@ -115,7 +115,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "read_study": (study.read_study, ()),
     "cluster": (lambda x: study.Study({"w": WORLD}, POLICIES, 1, 1).run(cluster=x), (0,)),
     "units": (tables.units, ()),
-    "heat": (lambda x: tables.heat(result(), x, x), ()),
+    "heatmap": (lambda x: tables.heatmap(result(), x, x), ()),
     "latex": (tables.latex, ()),
     "check_axes": (lambda x: tables.check_axes(x, {}), ()),
 }
@@ -202,12 +202,12 @@ def test_estimated_memory_equals_size_of_state():
     for n in (5_000, 20_000):
         window = larl.SlidingWindowUCB(n)
         true = memory.state_bytes(window.init(2, horizon=5))
-        estimate = memory.extrapolated(lambda n: memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
+        estimate = memory.extrapolate_size(lambda n: memory.state_bytes(larl.SlidingWindowUCB(n).init(2, horizon=5)), n)
         assert estimate == pytest.approx(true, rel=1e-9)
     true = memory.state_bytes(larl.LARL(400).init(2, horizon=5))
-    estimate = memory.extrapolated(lambda s: memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
+    estimate = memory.extrapolate_size(lambda s: memory.state_bytes(larl.LARL(s).init(2, horizon=5)), 400)
     assert estimate == pytest.approx(true, rel=1e-9)
-    assert memory.extrapolated(lambda n: 2 ** (n // 8), 10**6) is None  # not a polynomial: no estimate
+    assert memory.extrapolate_size(lambda n: 2 ** (n // 8), 10**6) is None  # not a polynomial: no estimate
 
 
 def test_large_state_that_fits_is_accepted():
@@ -221,6 +221,6 @@ def test_memory_error_says_how_to_use_less(monkeypatch):
     def full(*_: Any) -> Any:
         raise MemoryError("Unable to allocate 3 GiB")
 
-    monkeypatch.setattr("larl.simulation.compare._Everything", full)
+    monkeypatch.setattr("larl.simulation.compare._StepRecorder", full)
     with pytest.raises(MemoryError, match=r"not enough memory \(Unable to allocate 3 GiB\); fewer trials"):
         compared()

@@ -1,7 +1,11 @@
 """larl: bandits whose rewards drift.
 
-The latent auto-regressive bandit (`LatentAR`; with a vector for its state, `LatentVAR`), policies that play it (`LARL`,
-baselines, oracles) and their comparison (`compare`). Names are loaded when first used, so that `import larl` is quick.
+- Simulate: worlds with a hidden auto-regressive state (`LatentAR`, `LatentVAR`), policies (`LARL`, `Auto`, baselines,
+  oracles), and `compare`, which returns a `Result`.
+- Diagnose: `diagnose` tests a log of decisions for drift.
+- Deploy: `Agent` and `Cohort` make decisions one at a time; `Client` talks to the HTTP service.
+
+Names are loaded on first use, so `import larl` is fast.
 """
 
 from importlib import import_module
@@ -33,8 +37,8 @@ if TYPE_CHECKING:
     from larl.simulation import tables as tables
     from larl.simulation.compare import compare as compare
     from larl.simulation.result import Result as Result
-    from larl.simulation.result import join as join
-    from larl.simulation.result import load as load
+    from larl.simulation.result_files import join as join
+    from larl.simulation.result_files import load as load
     from larl.worlds import JointNormal as JointNormal
     from larl.worlds import LatentAR as LatentAR
     from larl.worlds import LatentVAR as LatentVAR
@@ -61,8 +65,8 @@ _NAMES = {  # public name: the module that defines it
     "Simulator": "worlds",
     "compare": "simulation.compare",
     "diagnose": "diagnosis",
-    "join": "simulation.result",
-    "load": "simulation.result",
+    "join": "simulation.result_files",
+    "load": "simulation.result_files",
 }
 _MODULES = {  # public module: where it is
     "client": "client",
@@ -92,12 +96,12 @@ def _find(name: str) -> Any:
             return getattr(policies, name)
         if name in policies.REGISTRY:  # a policy from outside the package
             return policies.REGISTRY[name]
-    raise AttributeError(_unknown(name), name=name, obj=None)  # no obj: tracebacks would add a second suggestion
+    raise AttributeError(_unknown(name), name=name, obj=None)  # without obj, Python adds no second suggestion
 
 
 def _unknown(name: str) -> str:
     text = f"module 'larl' has no attribute {name!r}"
-    if name.startswith("_"):  # protocols ask for such names, and nobody reads the message
+    if name.startswith("_"):  # looked up by protocols, not by users
         return text
     from difflib import get_close_matches
 
@@ -106,7 +110,7 @@ def _unknown(name: str) -> str:
     return f"{text}; did you mean {known[close[0]]!r}?" if close else text
 
 
-if not TYPE_CHECKING:  # type checkers know every name from the imports above
+if not TYPE_CHECKING:  # type checkers use the imports above
     __getattr__ = _find
 
 

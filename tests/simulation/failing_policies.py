@@ -1,4 +1,4 @@
-"""Policies that fail while they are played, but not while a study is checked; workers import them from here."""
+"""Policies that fail while blocks run, but not while a study is checked. Workers import this module."""
 
 import threading
 import time
@@ -14,46 +14,46 @@ from larl.policies import Policy
 MEGABYTE = 2**20
 
 
-def played() -> bool:
-    """Blocks are played on threads of their own, here and on workers."""
+def in_worker() -> bool:
+    """Whether this thread runs blocks: executors and workers never run them on the main thread."""
     return threading.current_thread() is not threading.main_thread()
 
 
 @dataclass(frozen=True)
-class Moody(Policy):
-    """UCB that fails once for each line of a file, and takes the line away."""
+class FailsOncePerLine(Policy):
+    """UCB that fails once for each line of a file, and removes the line."""
 
     file: str
 
     def init(self, arms: int, **_: Any) -> Any:
         path = Path(self.file)
-        if played() and path.exists() and (rest := path.read_text().splitlines()):
-            path.write_text("\n".join(rest[1:]))
-            raise ArithmeticError("not today")
+        if in_worker() and path.exists() and (lines := path.read_text().splitlines()):
+            path.write_text("\n".join(lines[1:]))
+            raise ArithmeticError("this policy fails")
         return larl.UCB().init(arms)
 
 
 @dataclass(frozen=True)
-class Hungry(Policy):
-    """UCB that takes more and more memory for as long as a file exists."""
+class UsesAllMemory(Policy):
+    """UCB that allocates more and more memory while a file exists."""
 
     file: str
 
     def init(self, arms: int, **_: Any) -> Any:
-        taken = []
-        while played() and Path(self.file).exists():
-            taken.append(np.ones(20 * MEGABYTE // 8))
-            time.sleep(0.02)  # slowly enough for a watcher that has to wait for a processor
+        allocated = []
+        while in_worker() and Path(self.file).exists():
+            allocated.append(np.ones(20 * MEGABYTE // 8))
+            time.sleep(0.02)  # slowly, so that Dask's memory monitor gets processor time
         return larl.UCB().init(arms)
 
 
 @dataclass(frozen=True)
-class Held(Policy):
-    """UCB that is not played for as long as a file exists."""
+class WaitsForFile(Policy):
+    """UCB that waits while a file exists."""
 
     file: str
 
     def init(self, arms: int, **_: Any) -> Any:
-        while played() and Path(self.file).exists():
+        while in_worker() and Path(self.file).exists():
             time.sleep(0.01)
         return larl.UCB().init(arms)

@@ -1,4 +1,4 @@
-"""A real notebook, run by a real kernel: figures are images, progress is one line that ends at 100%."""
+"""In a notebook, figures are images and progress is one line that ends at 100%."""
 
 import base64
 from typing import Any
@@ -24,7 +24,7 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
-    """The outputs of each cell."""
+    """Run the notebook and return the outputs of each cell."""
     folder = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
     notebook.cells[-1].metadata["tags"] = ["raises-exception"]
@@ -34,7 +34,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("cell", [2, 3, 4])
-def test_a_figure_is_one_image(outputs, cell):
+def test_figure_is_one_image(outputs, cell):
     (output,) = outputs[cell]
     image = base64.b64decode(output["data"]["image/png"])
     assert image.startswith(b"\x89PNG")
@@ -50,7 +50,7 @@ def test_progress_is_one_line_that_ends_at_100_percent(outputs):
     assert "\n" not in text
 
 
-def test_a_refused_comparison_shows_no_progress(outputs):
+def test_refused_comparison_shows_no_progress(outputs):
     (output,) = outputs[5]
     assert output["output_type"] == "error"
     assert output["ename"] == "InvalidValue"

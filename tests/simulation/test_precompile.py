@@ -1,4 +1,4 @@
-"""Kernels compiled ahead of time: every policy can be, a second time finds them, and a person who waits is told why."""
+"""Kernels are compiled ahead of time and cached; a user at a terminal sees a message while they compile."""
 
 import os
 import pty
@@ -10,7 +10,7 @@ import pytest
 import larl
 from larl.policies import REGISTRY
 from larl.simulation.precompile import precompile, specs
-from tests.cli.test_cli import command
+from tests.cli.running import command
 from tests.waiting import HANGS
 
 STEP = (
@@ -21,13 +21,13 @@ STEP = (
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_every_policy_can_be_made(name):
+def test_each_policy_has_one_spec_for_each_type_of_state(name):
     world = larl.worlds.paper(1)
     states = [type(spec.init(2, horizon=60, world=world)) for spec in specs(name)]
     assert len(states) == len(set(states))
 
 
-def test_the_second_time_nothing_is_left_to_compile(tmp_path):
+def test_second_run_finds_everything_compiled(tmp_path):
     settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     lines = []
     for _ in range(2):
@@ -37,27 +37,27 @@ def test_the_second_time_nothing_is_left_to_compile(tmp_path):
         assert done.returncode == 0, done.stderr
         lines.append(done.stdout.splitlines())
     assert lines[0][0].startswith("1/1  Random: 3 kernels compiled in ")
-    assert lines[0][1].endswith("kept for the next process")
-    assert lines[1] == ["1/1  Random: already compiled", "nothing to compile: nothing to compile"]
-    assert on_a_terminal(settings) == ""
+    assert lines[0][1].endswith("and cached")
+    assert lines[1] == ["1/1  Random: already compiled", "nothing to compile"]
+    assert stderr_on_terminal(settings) == ""
 
 
 @pytest.mark.timing
-def test_a_person_at_a_terminal_is_told_once(tmp_path):
+def test_terminal_shows_one_message_for_the_first_compilation(tmp_path):
     settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    assert on_a_terminal(settings).strip() == "compiling Random for the first time (cached afterwards)…"
-    assert on_a_terminal(settings) == ""
+    assert stderr_on_terminal(settings).strip() == "compiling Random for the first time (cached afterwards)…"
+    assert stderr_on_terminal(settings) == ""
 
 
-def test_an_unknown_name_is_refused_before_anything_is_compiled():
-    said = []
+def test_unknown_name_is_refused_before_compilation():
+    messages = []
     with pytest.raises(larl.InvalidValue, match="name = 'Larl' is not usable; accepted: AR2"):
-        precompile(["Random", "Larl"], said.append)
-    assert said == []
+        precompile(["Random", "Larl"], messages.append)
+    assert messages == []
 
 
-def on_a_terminal(settings: dict[str, str]) -> str:
-    """What a new process that plays a few steps says on standard error, a terminal."""
+def stderr_on_terminal(settings: dict[str, str]) -> str:
+    """Return what a new process that simulates a few steps writes to standard error, a terminal."""
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "rb", buffering=0) as reader:
         try:

@@ -1,4 +1,4 @@
-"""Regret in numbers: the table that an independent prototype gave, and two closed forms."""
+"""Mean regret equals the table of an independent prototype, and closed forms."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import larl
 from larl import worlds
 from larl.statespace.steady_state import steady_state
 
-# An independent prototype's mean ± standard error of total regret from t = k, T = 200, 4,000 trials, k = 1 / 5 / 10.
+# The prototype's mean and standard error of total regret from t = k, T = 200, 4,000 trials, k = 1 / 5 / 10.
 TABLE = {
     "Random": [(404.1, 1.2), (222.2, 0.4), (185.6, 0.2)],
     "Kalman": [(52.5, 0.2), (85.7, 0.2), (105.2, 0.2)],
@@ -24,7 +24,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("column", "k"), [(0, 1), (1, 5), (2, 10)])
-def test_the_table_of_an_independent_prototype(column, k):
+def test_mean_regret_equals_that_of_an_independent_prototype(column, k):
     policies = {
         "Random": larl.Random(),
         "Kalman": larl.KalmanOracle(),
@@ -36,16 +36,16 @@ def test_the_table_of_an_independent_prototype(column, k):
     result = larl.compare(policies, worlds.paper(k), horizon=200, trials=4000, seed=2025)
     summary = result.summary(skip=k)
     for name, row in TABLE.items():
-        theirs, their_error = row[column]
-        ours, our_error = summary.loc[name, "mean"], summary.loc[name, "se"]
-        # Both are estimates; their error is printed rounded to 0.1 and so may be 0.05 larger.
-        allowed = 4 * np.hypot(our_error, their_error + 0.05)
-        assert abs(ours - theirs) < allowed, f"{name}, k={k}: {ours:.1f} ± {our_error:.2f} against {theirs}"
+        expected_mean, expected_error = row[column]
+        mean, error = summary.loc[name, "mean"], summary.loc[name, "se"]
+        # Both are estimates; the printed error is rounded to 0.1, so it may be 0.05 larger.
+        allowed = 4 * np.hypot(error, expected_error + 0.05)
+        assert abs(mean - expected_mean) < allowed, f"{name}, k={k}: {mean:.1f} ± {error:.2f} against {expected_mean}"
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
-def test_random_costs_what_the_normal_law_says(k):
-    # Arms ±z: random loses |z_t| on average, and E|z_t| = √(2 Var z_t/π), with Var z_t from the world's start.
+def test_regret_of_random_equals_its_closed_form(k):
+    # Arms ±z: the mean regret of Random is |z_t|, and E|z_t| = √(2 Var z_t/π), with Var z_t from the world's start.
     world = worlds.paper(k)
     cov, expected = world.start_moments[1], 0.0
     for _ in range(k, 200):
@@ -56,7 +56,7 @@ def test_random_costs_what_the_normal_law_says(k):
 
 
 @pytest.mark.parametrize(("k", "known"), [(1, 0.2794), (5, 0.4705), (10, 0.5928)])
-def test_the_informed_pay_the_floor(k, known):
+def test_regret_of_kalman_oracles_equals_the_regret_floor(k, known):
     # Two arms ±z in steady state: per step 2√S(1 − ρ)/√(2π) with ρ = √(1 − P₁₁/S).
     world = larl.LatentAR.from_dict(worlds.paper(k).to_dict() | {"start": "stationary"})
     variance, error = world.stationary_var, steady_state(world).cov[0, 0]
@@ -67,18 +67,18 @@ def test_the_informed_pay_the_floor(k, known):
     )
     total = result.total(skip=100) / 200  # the filters have forgotten their start by then
     for name in ("exact", "steady"):
-        mine = total.sel(policy=name).values.ravel()
-        assert mine.mean() == pytest.approx(floor, abs=4 * mine.std() / np.sqrt(mine.size))
+        sample = total.sel(policy=name).values.ravel()
+        assert sample.mean() == pytest.approx(floor, abs=4 * sample.std() / np.sqrt(sample.size))
 
 
-def test_the_dynamic_oracle_has_no_regret():
+def test_dynamic_oracle_has_no_regret():
     world = worlds.random(3, 4, 0)
     result = larl.compare({"it": larl.DynamicOracle()}, world, horizon=100, trials=20)
     assert np.array_equal(result.regret, np.zeros((1, 20, 100)))
 
 
-def test_more_knowledge_costs_less():
-    # Duels on the same random numbers in 500 trials: by order of knowledge; ties excluded by continuity.
+def test_policies_with_more_knowledge_win():
+    # Win rates in 500 paired trials; ties have probability 0.
     policies = {"Kalman": larl.KalmanOracle(), "LARL": larl.LARL(1), "UCB": larl.UCB()}
     rate = larl.compare(policies, worlds.paper(1), horizon=200, trials=500).wins()["rate"]
     assert rate.sel(policy="Kalman", versus="LARL") > 0.8

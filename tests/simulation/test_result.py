@@ -1,4 +1,4 @@
-"""Results: totals, intervals, win rates, saving and loading."""
+"""Results: totals, intervals, win rates, files."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy import stats
 
 import larl
 from larl import worlds
-from larl.simulation.result import join
+from larl.simulation.result_files import join
 from tests.conftest import THREE_ARMS
 
 POLICIES = {"LARL": larl.LARL(1), "UCB": larl.UCB(), "same": larl.UCB()}
@@ -18,7 +18,7 @@ def result() -> larl.Result:
     return larl.compare(POLICIES, THREE_ARMS, horizon=30, trials=40, seed=1)
 
 
-def test_shape_and_labels(result):
+def test_arrays_are_labelled_by_policy_trial_and_time(result):
     assert result.regret.dims == ("policy", "trial", "time")
     assert result.policies == ["LARL", "UCB", "same"]
     assert result.regret.shape == (3, 40, 30)
@@ -26,19 +26,19 @@ def test_shape_and_labels(result):
 
 
 @pytest.mark.parametrize("skip", [0, 7, 30])
-def test_totals_leave_out_the_first_steps(result, skip):
+def test_skip_leaves_out_the_first_steps(result, skip):
     assert np.allclose(result.total(skip=skip), result.regret.values[:, :, skip:].sum(-1))
     assert np.allclose(result.curves(skip)["mean"].isel(time=-1), result.total(skip).mean("trial"))
 
 
-def test_skip_k_is_the_order_of_each_world():
-    places = {"one": worlds.paper(1), "five": worlds.paper(5)}
-    both = larl.compare({"it": larl.LARL(1)}, places, horizon=20, trials=3)
+def test_skip_k_uses_the_order_of_each_world():
+    named_worlds = {"one": worlds.paper(1), "five": worlds.paper(5)}
+    both = larl.compare({"it": larl.LARL(1)}, named_worlds, horizon=20, trials=3)
     for name, k in (("one", 1), ("five", 5)):
         assert np.allclose(both.total("k").sel(world=name), both.total(k).sel(world=name))
 
 
-def test_summary_against_numpy_and_scipy(result):
+def test_summary_agrees_with_numpy_and_scipy(result):
     total, table = result.total().values, result.summary()
     assert table.index.tolist() == ["LARL", "UCB", "same"]
     assert np.allclose(table["mean"], total.mean(1))
@@ -53,25 +53,25 @@ def test_summary_against_numpy_and_scipy(result):
 @pytest.mark.parametrize(("keep", "units"), [("all", None), ("summary", None), ("summary", 3)])
 @pytest.mark.parametrize("reference", [None, "UCB"])
 def test_differences_are_paired_by_trial(keep, units, reference):
-    places = {"three": THREE_ARMS, "two": worlds.paper(1)}
-    result = larl.compare(POLICIES, places, horizon=30, trials=40, seed=1, keep=keep, units=units)
+    named_worlds = {"three": THREE_ARMS, "two": worlds.paper(1)}
+    result = larl.compare(POLICIES, named_worlds, horizon=30, trials=40, seed=1, keep=keep, units=units)
     name = reference or "LARL"
     table = result.summary(reference=reference)
-    for place in places:
-        total = result.total().sel(world=place)
+    for world in named_worlds:
+        total = result.total().sel(world=world)
         for policy in POLICIES:
-            away = (total.sel(policy=policy) - total.sel(policy=name)).values
-            row = table.loc[place].loc[policy]
-            assert row[f"minus {name}"] == pytest.approx(away.mean(), abs=1e-12)
+            difference = (total.sel(policy=policy) - total.sel(policy=name)).values
+            row = table.loc[world].loc[policy]
+            assert row[f"minus {name}"] == pytest.approx(difference.mean(), abs=1e-12)
             half = row[f"minus {name}, high"] - row[f"minus {name}"]
-            assert half == pytest.approx(stats.norm.ppf(0.975) * stats.sem(away), abs=1e-12)
-    # An interval that ignored the pairing would have the variances of both policies in it.
-    away, alone = result.differences(reference=reference), result.total().std("trial", ddof=1) / np.sqrt(40)
+            assert half == pytest.approx(stats.norm.ppf(0.975) * stats.sem(difference), abs=1e-12)
+    # The interval of an unpaired difference would add the variances of both policies.
+    difference, alone = result.differences(reference=reference), result.total().std("trial", ddof=1) / np.sqrt(40)
     unpaired = np.hypot(alone.sel(policy="same"), alone.sel(policy=name)).sel(world="two")
-    assert float(away["se"].sel(world="two", policy="same")) < 0.95 * float(unpaired)
+    assert float(difference["se"].sel(world="two", policy="same")) < 0.95 * float(unpaired)
 
 
-def test_differences_of_one_trial_have_no_interval():
+def test_difference_of_one_trial_has_no_interval():
     one = larl.compare(POLICIES, THREE_ARMS, horizon=5, trials=1).summary()
     assert one["minus LARL, low"].isna().all()
     assert one.loc["LARL", "minus LARL"] == 0.0
@@ -89,14 +89,14 @@ def test_win_rates_have_wilson_intervals(result):
     assert wins["rate"].sel(policy="UCB", versus="same") == 0.5  # ties count half
 
 
-def test_single_policy_and_single_trial():
+def test_summary_of_one_policy_and_one_trial():
     one = larl.compare({"it": larl.UCB()}, THREE_ARMS, horizon=5, trials=1)
     table = one.summary()
     assert table.columns.tolist() == ["mean", "sd", "se", "low", "high"]
     assert table["sd"].isna().all()
 
 
-def test_to_dataframe(result):
+def test_to_dataframe_has_one_row_for_each_policy_and_trial(result):
     frame = result.to_dataframe()
     assert frame.columns.tolist() == ["policy", "trial", "total"]
     assert len(frame) == 120
@@ -104,7 +104,7 @@ def test_to_dataframe(result):
 
 @pytest.mark.parametrize("keep", ["all", "summary"])
 @pytest.mark.parametrize("world", [THREE_ARMS, {"α": worlds.paper(1), "β": worlds.paper(5)}], ids=["one", "two"])
-def test_saved_and_loaded_is_the_same(tmp_path, keep, world):
+def test_loaded_result_equals_the_saved_one(tmp_path, keep, world):
     before = larl.compare(POLICIES, world, horizon=30, trials=6, keep=keep)
     path = before.save(tmp_path / "deep" / "run.nc")
     after = larl.load(path)
@@ -115,15 +115,15 @@ def test_saved_and_loaded_is_the_same(tmp_path, keep, world):
     assert second.read_bytes() == path.read_bytes()
 
 
-def test_damaged_files_are_refused(tmp_path, result):
+def test_damaged_file_is_refused(tmp_path, result):
     path = result.save(tmp_path / "run.nc")
-    whole = path.read_bytes()
-    for length in (0, 3, 100, 2000, len(whole) // 2, len(whole) - 8):
-        path.write_bytes(whole[:length])
+    content = path.read_bytes()
+    for length in (0, 3, 100, 2000, len(content) // 2, len(content) - 8):
+        path.write_bytes(content[:length])
         with pytest.raises(larl.InvalidValue, match=r"run\.nc"):
             larl.load(path)
     path.write_text("not a result")
-    with pytest.raises(larl.InvalidValue, match=r"a whole file that Result\.save wrote"):
+    with pytest.raises(larl.InvalidValue, match=r"a complete file that Result\.save wrote"):
         larl.load(path)
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path, engine="scipy")
     with pytest.raises(larl.InvalidValue, match="larl result 1"):
@@ -132,7 +132,7 @@ def test_damaged_files_are_refused(tmp_path, result):
         larl.load(tmp_path / "nothing.nc")
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, result, monkeypatch):
+def test_failed_save_keeps_the_old_file(tmp_path, result, monkeypatch):
     path = result.save(tmp_path / "run.nc")
     before = path.read_bytes()
 
@@ -147,17 +147,17 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, result, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["run.nc"]
 
 
-def test_summary_says_what_was_not_kept():
-    brief = larl.compare({"it": larl.UCB()}, THREE_ARMS, horizon=5, trials=2, keep="summary")
+def test_keep_summary_refuses_single_steps():
+    summary = larl.compare({"it": larl.UCB()}, THREE_ARMS, horizon=5, trials=2, keep="summary")
     with pytest.raises(larl.InvalidValue, match="keep='all'"):
-        _ = brief.regret
+        _ = summary.regret
     with pytest.raises(larl.InvalidValue, match="skip = 3"):
-        brief.total(skip=3)
+        summary.total(skip=3)
     with pytest.raises(larl.InvalidValue, match=r"reference = 'UBC'.*'it'"):
-        brief.summary(reference="UBC")
+        summary.summary(reference="UBC")
 
 
-def test_joined_results():
+def test_join_has_the_worlds_of_all_results():
     parts = [larl.compare({"it": larl.ARUCB(k)}, {f"k={k}": worlds.paper(k)}, horizon=20, trials=3) for k in (1, 5)]
     both = join(parts)
     assert both.worlds == ["k=1", "k=5"]
@@ -167,37 +167,37 @@ def test_joined_results():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [({"seed": 1}, "seed"), ({"trials": 4}, "trials"), ({"keep": "summary"}, "keep"), ({"horizon": 21}, "times")],
 )
-def test_results_that_do_not_fit_are_not_joined(change, words):
+def test_join_refuses_results_that_do_not_agree(change, message):
     options = {"horizon": 20, "trials": 3}
     one = larl.compare({"it": larl.UCB()}, {"a": worlds.paper(1)}, **options)
     other = larl.compare({"it": larl.UCB()}, {"b": worlds.paper(5)}, **options | change)
-    with pytest.raises(larl.InvalidValue, match=f"join: {words}"):
+    with pytest.raises(larl.InvalidValue, match=f"join: {message}"):
         join([one, other])
     with pytest.raises(larl.InvalidValue, match="worlds of different names"):
         join([one, one])
 
 
-def test_odd_names_are_shown_as_written(tmp_path):
-    odd = {r"$\alpha_{$": larl.UCB(), "_hidden": larl.Random(), "[bold]x[/y]": larl.RoundRobin()}
-    result = larl.compare(odd, {"w [/x]": worlds.paper(1)}, horizon=1, trials=1)
+def test_special_characters_in_names_are_shown_as_written(tmp_path):
+    policies = {r"$\alpha_{$": larl.UCB(), "_hidden": larl.Random(), "[bold]x[/y]": larl.RoundRobin()}
+    result = larl.compare(policies, {"w [/x]": worlds.paper(1)}, horizon=1, trials=1)
     figure = result.plot_regret()
-    figure.savefig(tmp_path / "odd.png")
+    figure.savefig(tmp_path / "policies.png")
     result.plot_wins().savefig(tmp_path / "wins.png")
     assert len(figure.legends[0].get_texts()) == 3
-    assert larl.load(result.save(tmp_path / "odd.nc")).policies == list(odd)
+    assert larl.load(result.save(tmp_path / "policies.nc")).policies == list(policies)
 
 
 def test_figures_show_every_policy_and_world():
-    places = {"one": worlds.paper(1), "two": worlds.paper(5)}
-    both = larl.compare(POLICIES, places, horizon=30, trials=6)
+    named_worlds = {"one": worlds.paper(1), "two": worlds.paper(5)}
+    both = larl.compare(POLICIES, named_worlds, horizon=30, trials=6)
     regret, wins = both.plot_regret(skip="k"), both.plot_wins()
     assert [axis.get_title() for axis in regret.axes] == ["one", "two"]
     assert {text.get_text() for text in regret.legends[0].get_texts()} == set(POLICIES)
     assert [label.get_text() for label in wins.axes[0].get_yticklabels()] == list(POLICIES)
-    many = larl.compare({str(s): larl.LARL(s) for s in range(6)}, places, horizon=10, trials=2).plot_wins()
+    many = larl.compare({str(s): larl.LARL(s) for s in range(6)}, named_worlds, horizon=10, trials=2).plot_wins()
     assert many.axes[0].get_position().x0 == pytest.approx(many.axes[1].get_position().x0)  # one below another
     line = next(line for line in regret.axes[1].lines if line.get_label() == "LARL")
     assert line.get_ydata()[-1] == pytest.approx(float(both.total("k").sel(world="two", policy="LARL").mean()))

@@ -1,4 +1,4 @@
-"""Studies from TOML: read whole, refused with file, table and key."""
+"""Studies from TOML files; errors name file, line, table and key."""
 
 from pathlib import Path
 
@@ -7,11 +7,12 @@ import pytest
 
 import larl
 from larl import worlds
+from larl.simulation import tasks
 from larl.simulation.study import read_study
-from larl.simulation.tables import grid
+from larl.simulation.tables import grid_points
 
 EXAMPLE = Path(larl.__file__).parent / "examples" / "study.toml"
-FINE = """
+VALID = """
 horizon = 20
 trials = 3
 [worlds.w]
@@ -28,7 +29,7 @@ def study(tmp_path: Path, text: str):
     return read_study(path)
 
 
-def test_the_example_reads_as_it_says():
+def test_example_has_the_values_of_its_comments():
     example = read_study(EXAMPLE)
     assert (example.horizon, example.trials, example.seed, example.keep) == (200, 1000, 0, "all")
     assert example.worlds["slow drift"] == larl.LatentAR(gammas=[0.9], beta=[-1, 1], mu=[0, 0])
@@ -47,19 +48,19 @@ def test_the_example_reads_as_it_says():
     ("start", "expected"),
     [("{mean = 1, sd = 2}", larl.Normal(1.0, 2.0)), ("{mean = [1], cov = [[4]]}", larl.JointNormal([1.0], [[4.0]]))],
 )
-def test_starts(tmp_path, start, expected):
+def test_start_is_a_normal_or_joint_normal(tmp_path, start, expected):
     world = f"gammas = [0.5]\nbeta = [1, 2]\nmu = [0, 0]\nstart = {start}"
-    assert study(tmp_path, FINE.replace("paper = 1", world)).worlds["w"].start == expected
+    assert study(tmp_path, VALID.replace("paper = 1", world)).worlds["w"].start == expected
 
 
-def test_it_runs_as_compare_does(tmp_path):
-    result = study(tmp_path, FINE).run()
+def test_run_equals_compare(tmp_path):
+    result = study(tmp_path, VALID).run()
     same = larl.compare({"p": larl.LARL(1)}, {"w": worlds.paper(1)}, horizon=20, trials=3)
     assert np.array_equal(result.regret, same.regret)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "messages"),
     [
         ("horizon = 20", "", ["horizon", "no default"]),
         ("horizon = 20", "horizon = 0", ["horizon = 0", "from 1 to"]),
@@ -67,9 +68,9 @@ def test_it_runs_as_compare_does(tmp_path):
         ("trials = 3", "trials = 3\nrepeats = 4", ["repeats = 4", "horizon"]),
         ("paper = 1", "paper = 3", ["worlds.w", "k = 3", "1, 5 or 10"]),
         ("paper = 1", "paper = [1]", ["worlds.w", "1, 5 or 10"]),
-        ("paper = 1", "paper = 1\nrandom = {k = 1, arms = 2, seed = 0}", ["nothing beside"]),
+        ("paper = 1", "paper = 1\nrandom = {k = 1, arms = 2, seed = 0}", ["no other key beside"]),
         ("horizon = 20", "horizon = 1_000_000_000_000_000", ["horizon", "from 1 to"]),
-        ("paper = 1", "paper = 1\nmu = [0, 0]", ["worlds.w", "mu", "nothing beside"]),
+        ("paper = 1", "paper = 1\nmu = [0, 0]", ["worlds.w", "mu", "no other key beside"]),
         ("paper = 1", "random = {k = 1}", ["worlds.w", "random", "arms = …"]),
         ("paper = 1", "random = {k = 1, arms = 2, seed = 0, size = 3}", ["random.size = 3"]),
         ("paper = 1", "gammas = [0.5]\nbeta = [1, 2]", ["worlds.w", "mu", "no default"]),
@@ -86,15 +87,37 @@ def test_it_runs_as_compare_does(tmp_path):
         ("[worlds.w]", "[worlds.w", ["TOML", "line 4"]),
     ],
 )
-def test_refused_with_place_and_value(tmp_path, old, new, words):
-    assert old in FINE
+def test_error_names_table_key_and_value(tmp_path, old, new, messages):
+    assert old in VALID
     with pytest.raises(larl.InvalidValue) as refusal:
-        study(tmp_path, FINE.replace(old, new))
-    for word in words:
-        assert word in str(refusal.value)
+        study(tmp_path, VALID.replace(old, new))
+    for message in messages:
+        assert message in str(refusal.value)
 
 
-def test_unreadable_files_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("world", "table"),
+    [
+        ('world = "Varied"', "worlds.w"),
+        ('world = "HeavyTails"\ndf = 3.0\nbase = {world = "Varied"}', "worlds.w.base"),
+    ],
+)
+def test_old_name_of_a_world_is_refused_with_the_new_one(tmp_path, world, table):
+    with pytest.raises(larl.InvalidValue) as refusal:
+        study(tmp_path, VALID.replace("paper = 1", world))
+    assert f"{table}: world = 'Varied' is not usable; accepted: its new name 'HeterogeneousUnits'" in str(refusal.value)
+
+
+def test_digest_depends_on_settings_and_code_versions(tmp_path, monkeypatch):
+    first = study(tmp_path, VALID).digest()
+    assert study(tmp_path, VALID).digest() == first
+    assert study(tmp_path, VALID.replace("trials = 3", "trials = 4")).digest() != first
+    versions = tasks.code_versions() | {"numpy": "0.0"}
+    monkeypatch.setattr(tasks, "_package_versions", lambda: versions)
+    assert study(tmp_path, VALID).digest() != first
+
+
+def test_unreadable_file_is_refused(tmp_path):
     with pytest.raises(larl.InvalidValue, match=r"nothing\.toml"):
         read_study(tmp_path / "nothing.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
@@ -125,7 +148,7 @@ policy = "UCB"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "line", "messages"),
     [
         ("horizon = 20", "horizon = -1", 2, ["horizon = -1", "from 1 to"]),
         ("horizon = 20", "horizon = 2.5", 2, ["horizon = 2.5", "a whole number"]),
@@ -151,32 +174,35 @@ policy = "UCB"
         ('policy = "UCB"', 'policy = "AR2"\nalpha = 0.9\nsigma = 1.0\nepoch = 0', 22, ["epoch = 0"]),
     ],
 )
-def test_refused_with_file_and_line(tmp_path, old, new, line, words):
+def test_error_names_file_and_line(tmp_path, old, new, line, messages):
     assert old in NESTED
     with pytest.raises(larl.InvalidValue) as refusal:
         study(tmp_path, NESTED.replace(old, new))
     assert f"study.toml:{line}: " in str(refusal.value)
-    for word in words:
-        assert word in str(refusal.value)
+    for message in messages:
+        assert message in str(refusal.value)
 
 
-def test_what_cannot_be_built_is_refused_with_its_line(tmp_path):
+def test_impossible_policy_is_refused_with_its_line(tmp_path):
     uneven = 'gammas = [0.8]\nbeta = [0.5, 1.0]\nmu = [0, 0]\nnoise = "common"'
-    text = FINE.replace("paper = 1", uneven) + '[policies.oracle]\npolicy = "KalmanOracle"\nfilter = "steady"\n'
+    text = VALID.replace("paper = 1", uneven) + '[policies.oracle]\npolicy = "KalmanOracle"\nfilter = "steady"\n'
     with pytest.raises(larl.InvalidValue, match=r"study\.toml:12: policies\.oracle: .*steady"):
         study(tmp_path, text)
 
 
-def test_a_grid_is_every_combination_by_name(tmp_path):
-    found = study(tmp_path, NESTED)
+def test_grid_is_every_combination(tmp_path):
+    read = study(tmp_path, NESTED)
     expected = {f"LARL, small s={s} alpha={alpha}": larl.LARL(s, alpha) for s in (1, 2) for alpha in (0.5, 1.0)}
-    assert dict(found.policies) == expected | {"UCB": larl.UCB()}
-    assert list(found.policies) == [*expected, "UCB"]
-    assert found.candidates["LARL, small s=2 alpha=0.5"] == ("LARL, small", {"s": 2, "alpha": 0.5})
-    assert "UCB" not in found.candidates
+    assert dict(read.policies) == expected | {"UCB": larl.UCB()}
+    assert list(read.policies) == [*expected, "UCB"]
+    assert read.candidates["LARL, small s=2 alpha=0.5"] == ("LARL, small", {"s": 2, "alpha": 0.5})
+    assert "UCB" not in read.candidates
 
 
-def test_the_result_remembers_the_grid(tmp_path):
+def test_result_file_keeps_the_grid(tmp_path):
     result = study(tmp_path, NESTED).run(threads=1)
-    kept = larl.load(result.save(tmp_path / "it.nc"))
-    assert grid(kept)["LARL, small s=1 alpha=1.0"] == {"grid": "LARL, small", "parameters": {"s": 1, "alpha": 1.0}}
+    loaded = larl.load(result.save(tmp_path / "result.nc"))
+    assert grid_points(loaded)["LARL, small s=1 alpha=1.0"] == {
+        "grid": "LARL, small",
+        "parameters": {"s": 1, "alpha": 1.0},
+    }

@@ -1,4 +1,4 @@
-"""Tables over units: means, percentiles and their errors; LaTeX; heat maps."""
+"""Tables over units: means, percentiles, standard errors, LaTeX, and regret over hyper-parameters."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,16 @@ import larl
 from larl import worlds
 from larl.simulation import plots
 from larl.simulation.study import Candidate, Study
-from larl.simulation.tables import check_axes, heat, latex, leading, line, percentile_error, shown_note, units
+from larl.simulation.tables import (
+    best_candidates,
+    candidates_note,
+    check_axes,
+    heatmap,
+    latex,
+    line,
+    percentile_error,
+    units,
+)
 
 GRID = {(s, alpha): f"LARL s={s} alpha={alpha}" for s in (0, 1) for alpha in (0.5, 1.0)}
 STUDY = Study(
@@ -25,7 +34,7 @@ def result():
     return STUDY.run()
 
 
-def test_statistics_are_those_of_numpy(result):
+def test_statistics_agree_with_numpy(result):
     table = units(result).set_index(["world", "policy", "measure"])
     assert len(table) == 2 * 5 * 2
     for measure, values in (("regret", result.regret), ("reward", result.reward)):
@@ -38,7 +47,7 @@ def test_statistics_are_those_of_numpy(result):
         assert row["units"] == 60
 
 
-def test_hyper_parameters_have_columns_and_stay_whole_numbers(result):
+def test_hyper_parameters_have_columns_and_stay_integers(result):
     table = units(result)
     point = table[table["policy"] == "LARL s=1 alpha=0.5"].iloc[0]
     assert (point["grid"], point["s"], point["alpha"]) == ("LARL", 1, 0.5)
@@ -46,7 +55,7 @@ def test_hyper_parameters_have_columns_and_stay_whole_numbers(result):
     assert table[table["policy"] == "UCB"]["s"].isna().all()
 
 
-def test_summaries_have_regret_alone_and_one_world_works():
+def test_keep_summary_has_regret_only_and_one_world_has_no_title():
     study = Study({"w": worlds.paper(1)}, {"UCB": larl.UCB()}, 20, 7, keep="summary")
     table = units(study.run())
     assert table["measure"].tolist() == ["regret"]
@@ -57,23 +66,23 @@ def test_summaries_have_regret_alone_and_one_world_works():
 
 
 @pytest.mark.parametrize("level", [0.25, 0.75])
-def test_the_error_of_a_percentile_is_what_it_varies_by(level):
+def test_percentile_error_equals_the_sd_over_samples(level):
     # 4,000 samples of 200: the sd of the percentile is known to about 1/√(2·4000) ≈ 1.1%; Woodruff's has a bias of
     # order 1/√200 ≈ 7% at most. Bound: 10%.
     sample = np.random.default_rng(5).exponential(size=(4000, 200))
     truth = np.quantile(sample, level, axis=1).std()
-    claimed = np.mean([percentile_error(row, level) for row in sample])
-    assert claimed == pytest.approx(truth, rel=0.10)
+    estimated = np.mean([percentile_error(row, level) for row in sample])
+    assert estimated == pytest.approx(truth, rel=0.10)
 
 
-def test_one_unit_has_no_error():
+def test_one_unit_has_no_standard_error():
     assert np.isnan(percentile_error(np.ones(1), 0.25))
     one = units(larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=1))
     assert one["mean_se"].isna().all()
     assert "(" not in latex(one).split(r"\midrule")[1]
 
 
-def test_latex_is_a_table_with_every_candidate(result):
+def test_latex_has_a_row_for_every_candidate(result):
     text = latex(units(result))
     lines = text.splitlines()
     assert lines[0] == r"\begin{tabular}{lrrrrrrrr}"
@@ -88,13 +97,13 @@ def test_latex_is_a_table_with_every_candidate(result):
     rows = [line for line in lines if line.endswith(r"\\") and line.count("&") == 8 and "mean" not in line]
     assert len(rows) == 10
     row = units(result).query("world == 'k = 5' and policy == 'UCB' and measure == 'regret'").iloc[0]
-    away = f"{row['difference']:.1f} ({row['difference_se']:.1f})".replace("-", "$-$")
-    assert f"UCB & {row['mean']:.1f} ({row['mean_se']:.1f}) & {away} & {row['p25']:.1f}" in text
+    difference = f"{row['difference']:.1f} ({row['difference_se']:.1f})".replace("-", "$-$")
+    assert f"UCB & {row['mean']:.1f} ({row['mean_se']:.1f}) & {difference} & {row['p25']:.1f}" in text
     assert r"mean & $-$ LARL s=0 alpha=0.5 & 25\,\%" in text
 
 
-def test_heat_is_the_mean_at_each_point(result):
-    squares = heat(result, "s", "alpha")
+def test_heatmap_is_the_mean_at_each_point(result):
+    squares = heatmap(result, "s", "alpha")
     assert list(squares) == [("LARL", "slow_drift & co"), ("LARL", "k = 5")]
     square = squares["LARL", "k = 5"]
     assert (square.index.tolist(), square.columns.tolist()) == (["0.5", "1.0"], ["0", "1"])
@@ -103,9 +112,9 @@ def test_heat_is_the_mean_at_each_point(result):
         assert square.loc[str(alpha), str(s)] == pytest.approx(total.sel(policy=name).item(), rel=1e-12)
 
 
-def test_the_heat_map_writes_each_number_and_frames_the_least(result):
-    figure = plots.plot_heat(heat(result, "s", "alpha"))
-    for axis, square in zip(figure.axes, heat(result, "s", "alpha").values(), strict=True):
+def test_heatmap_figure_shows_each_number_and_frames_the_least(result):
+    figure = plots.plot_heatmap(heatmap(result, "s", "alpha"))
+    for axis, square in zip(figure.axes, heatmap(result, "s", "alpha").values(), strict=True):
         assert [text.get_text() for text in axis.texts] == [f"{value:.1f}" for value in square.to_numpy().ravel()]
         assert axis.images[0].get_array().tolist() == square.to_numpy().tolist()
         (frame,) = axis.patches
@@ -113,7 +122,7 @@ def test_the_heat_map_writes_each_number_and_frames_the_least(result):
         assert frame.get_xy() == (j - 0.5, i - 0.5)
 
 
-def test_further_hyper_parameters_are_averaged_over(result):
+def test_heatmap_averages_over_further_hyper_parameters(result):
     study = Study(
         {"w": worlds.paper(1)},
         {f"L{i}": larl.LARL(1, 1.0, ridge) for i, ridge in enumerate((0.1, 1.0))},
@@ -121,21 +130,21 @@ def test_further_hyper_parameters_are_averaged_over(result):
         9,
         candidates={f"L{i}": Candidate("L", {"s": 1, "alpha": 1.0, "ridge": r}) for i, r in enumerate((0.1, 1.0))},
     )
-    played = study.run()
-    square = heat(played, "s", "alpha")["L", "w"]
-    assert square.loc["1.0", "1"] == pytest.approx(played.total().mean().item(), rel=1e-12)
+    averaged = study.run()
+    square = heatmap(averaged, "s", "alpha")["L", "w"]
+    assert square.loc["1.0", "1"] == pytest.approx(averaged.total().mean().item(), rel=1e-12)
 
 
-def test_figures_show_the_best_of_a_grid_and_all_others(result):
+def test_best_candidates_keeps_the_best_of_a_grid_and_all_others(result):
     mean = result.total().mean("trial").sel(policy=list(GRID.values()))
-    best = {str(mean.sel(world=place).idxmin("policy").item()) for place in result.worlds}
-    assert set(leading(result).policies) == best | {"UCB"}
+    best = {str(mean.sel(world=world).idxmin("policy").item()) for world in result.worlds}
+    assert set(best_candidates(result).policies) == best | {"UCB"}
     plain = larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=2)
-    assert leading(plain) is plain
+    assert best_candidates(plain) is plain
 
 
 @pytest.mark.parametrize("text", ["ridge", "s,ridge", "s,s", "", "s,alpha,s"])
-def test_axes_that_are_none_are_refused(text):
+def test_invalid_axes_are_refused(text):
     with pytest.raises(larl.InvalidValue, match="one or two of one grid"):
         check_axes(text, STUDY.candidates)
     with pytest.raises(larl.InvalidValue, match="no grid"):
@@ -152,14 +161,14 @@ def test_units_have_paired_differences(result, reference):
     table = units(result, reference).set_index(["world", "policy", "measure"])
     for measure, values in (("regret", result.regret), ("reward", result.reward)):
         sample = values.sel(world="k = 5").sum("time")
-        away = (sample.sel(policy=GRID[1, 1.0]) - sample.sel(policy=reference or GRID[0, 0.5])).values
+        difference = (sample.sel(policy=GRID[1, 1.0]) - sample.sel(policy=reference or GRID[0, 0.5])).values
         row = table.loc[("k = 5", GRID[1, 1.0], measure)]
-        assert row["difference"] == pytest.approx(away.mean(), rel=1e-12)
-        assert row["difference_se"] == pytest.approx(away.std(ddof=1) / np.sqrt(60), rel=1e-12)
+        assert row["difference"] == pytest.approx(difference.mean(), rel=1e-12)
+        assert row["difference_se"] == pytest.approx(difference.std(ddof=1) / np.sqrt(60), rel=1e-12)
         assert row["reference"] == (reference or GRID[0, 0.5])
 
 
-def test_a_line_is_the_mean_over_further_hyper_parameters_with_its_interval(result):
+def test_line_is_the_mean_over_further_hyper_parameters_with_its_interval(result):
     lines = line(result, "s")
     assert list(lines) == [("LARL", "slow_drift & co"), ("LARL", "k = 5")]
     table = lines["LARL", "k = 5"]
@@ -175,12 +184,12 @@ def test_a_line_is_the_mean_over_further_hyper_parameters_with_its_interval(resu
     assert len(figure.axes[1].collections) == 1  # the bars of the intervals
 
 
-def test_figures_say_which_candidates_they_show(result):
-    some = [name for name in leading(result).policies if name != "UCB"]
-    note = shown_note(result)
+def test_figures_have_the_note_on_shown_candidates(result):
+    some = [name for name in best_candidates(result).policies if name != "UCB"]
+    note = candidates_note(result)
     assert note.startswith("LARL: the best of 4 candidates" if len(some) == 1 else f"LARL: {len(some)} of 4")
     assert "chosen on these same trials" in note
-    for figure in (leading(result).plot_regret(note=note), leading(result).plot_wins(note=note)):
+    for figure in (best_candidates(result).plot_regret(note=note), best_candidates(result).plot_wins(note=note)):
         assert "chosen on these same trials" in figure._supxlabel.get_text().replace("\n", " ")
     plain = larl.compare({"UCB": larl.UCB()}, worlds.paper(1), horizon=5, trials=2)
-    assert shown_note(plain) == ""
+    assert candidates_note(plain) == ""

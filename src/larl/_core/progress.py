@@ -115,7 +115,7 @@ class Progress:
         """Count a block that was run, and add its totals to the table."""
         self._done += block.steps
         self._blocks_done += 1
-        self._label = " · ".join(part for part in (self.title, block.place, block.name) if part)
+        self._label = " · ".join(part for part in (self.title, block.world_name, block.policy_name) if part)
         self._add(self._label, result.totals)
         self.tick()
 

@@ -1,11 +1,11 @@
-"""The command line: one module per group of commands."""
+"""The command line `larl`: one module for each group of commands."""
 
 from typing import Annotated
 
 import typer
 
 from larl import __version__
-from larl.cli import compare, diagnose, policies, report
+from larl.cli import compare, diagnose, policies, renamed, report
 from larl.cli.errors import guarded
 from larl.rehearsal import commands as rehearsal
 from larl.service import commands as service
@@ -19,22 +19,22 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"larl {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _root(
+def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
-for group in (report, compare, policies, diagnose, service, rehearsal):
+for group in (report, compare, policies, diagnose, service, rehearsal, renamed):
     group.mount(app, guarded)
 
 

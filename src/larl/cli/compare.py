@@ -17,30 +17,37 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
 
 
 def compare(
-    study: Annotated[Path, typer.Argument(help="A TOML file; `larl examples study` writes one that shows every key.")],
-    out: Annotated[Path, typer.Option(help="Folder for figures, table and data.")] = Path("results"),
+    study: Annotated[
+        Path, typer.Argument(help="The study, a TOML file. `larl examples study` writes one that shows every key.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for figures, tables and data.")] = Path("results"),
     threads: Threads = None,
     cluster: Annotated[
-        str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786, or local:N for N processes here.")
+        str | None, typer.Option(help="Run on a Dask cluster: tcp://HOST:8786, or local:N to start N processes.")
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Keep finished blocks here; the same command runs only what is missing.")
+        Path | None,
+        typer.Option(help="Folder that keeps finished blocks; the same command runs only the missing ones."),
     ] = None,
-    block: Annotated[int | None, typer.Option(min=1, help="Trials of a block.", show_default="by the study")] = None,
+    block: Annotated[
+        int | None, typer.Option(min=1, help="Trials in a block.", show_default="set by the study")
+    ] = None,
     heatmap: Annotated[
-        str | None, typer.Option(help="One or two hyper-parameters of a grid, as s or s,alpha: draw regret over them.")
+        str | None, typer.Option(help="Draw regret over one or two hyper-parameters of a grid: s or s,alpha.")
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Policy that the others are compared with.", show_default="the study's first")
+        str | None, typer.Option(help="Policy that the others are compared to.", show_default="the first")
     ] = None,
-    units: Annotated[int | None, typer.Option(min=1, help="Units of a cohort.", show_default="the study's")] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="Units in a cohort.", show_default="set by the study")
+    ] = None,
     pooling: Annotated[
-        str | None, typer.Option(help="What units share: none, full or partial.", show_default="the study's")
+        str | None, typer.Option(help="What units share: none, full or partial.", show_default="set by the study")
     ] = None,
 ) -> None:
     """Compare the policies of a study in its worlds.
 
-    Where it runs, and how often it was stopped, changes no byte of the result.
+    The result does not depend on threads, cluster, store or interruptions.
     """
     from larl._core.files import output_folder
     from larl._core.validation import one_of
@@ -48,20 +55,20 @@ def compare(
     from larl.simulation.study_output import write_study
     from larl.simulation.tables import check_axes
 
-    wanted = read_study(study, units=units, pooling=pooling)
-    axes = () if heatmap is None else check_axes(heatmap, wanted.candidates)
+    comparison = read_study(study, units=units, pooling=pooling)
+    axes = () if heatmap is None else check_axes(heatmap, comparison.candidates)
     if reference is not None:
-        one_of(*wanted.policies)("larl compare", "reference", reference)
+        one_of(*comparison.policies)("larl compare", "reference", reference)
     with output_folder(out):
-        result = wanted.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
+        result = comparison.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
         write_study(result, out, axes, reference)
 
 
 def examples(
-    name: Annotated[str | None, typer.Argument(help="Write this example.", show_default="list them all")] = None,
-    to: Annotated[Path, typer.Option(help="Folder to write it to.")] = Path(),
+    name: Annotated[str | None, typer.Argument(help="Example to write.", show_default="list all")] = None,
+    to: Annotated[Path, typer.Option(help="Folder for the file.")] = Path(),
 ) -> None:
-    """List the example files, or write one of them, to be changed and run."""
+    """List the example files, or write one of them to a folder."""
     from larl.examples import example_names, example_text, first_comment
 
     if name is None:

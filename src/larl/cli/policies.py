@@ -14,8 +14,10 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     app.command()(guarded(precompile))
 
 
-def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of this policy.")] = None) -> None:
-    """List the policies, or describe one and its fields."""
+def policies(
+    name: Annotated[str | None, typer.Argument(help="Policy to describe.", show_default="list all")] = None,
+) -> None:
+    """List the policies, or describe one and its parameters."""
     from dataclasses import MISSING, fields
     from inspect import getdoc
 
@@ -34,8 +36,10 @@ def policies(name: Annotated[str | None, typer.Argument(help="Show the fields of
         print(f"  {field.name}: {getattr(field.type, '__name__', field.type)}, {default}")
 
 
-def precompile(names: Annotated[list[str] | None, typer.Argument(help="Policies.", show_default="all")] = None) -> None:
-    """Compile the policies' kernels now, so that nobody waits for them later (minutes, the first time)."""
+def precompile(
+    names: Annotated[list[str] | None, typer.Argument(help="Names of policies.", show_default="all")] = None,
+) -> None:
+    """Compile the kernels of policies and cache them, so that later runs start at once. All of them take minutes."""
     from larl.simulation import precompile as kernels
 
     kernels.precompile(names or ())

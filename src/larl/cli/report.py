@@ -12,7 +12,7 @@ from larl.cli.options import Threads
 def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     """Add the commands to the command line."""
     app.command()(guarded(paper))
-    report = typer.Typer(help="Write a report of simulations.", no_args_is_help=True)
+    report = typer.Typer(help="Simulate and write a report.", no_args_is_help=True)
     report.command("paper")(guarded(paper))
     report.command("auto")(guarded(auto))
     app.add_typer(report, name="report")
@@ -22,13 +22,13 @@ def paper(
     out: Annotated[Path, typer.Option(help="Folder for the report, figures and data.")] = Path("results/paper"),
     trials: Annotated[int, typer.Option(min=2, help="Trials of each policy in each world (the paper: 100).")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="At most 100 trials: a look in half a minute.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Also sub-linear regret and robustness.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 100 trials; takes half a minute.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also simulate sub-linear regret and robustness.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Reproduce the paper: experiments, claims with verdicts, report.html.
+    """Reproduce the paper: run its experiments, check its claims and write report.html.
 
-    Stopped, it keeps what was finished; the same command goes on from there.
+    An interrupted run keeps its finished experiments; the same command continues.
     """
     from larl._core.files import output_folder
     from larl.reports.paper import Scope, reproduce
@@ -41,7 +41,7 @@ def paper(
     width = max(len(claim.verdict) for claim in verdicts)
     for claim in verdicts:
         print(f"{claim.verdict:{width}}  {claim.claim}")
-    print(f"\nwritten: {out / 'report.html'}, with figures, data, claims.json and reproduction.md beside it")
+    print(f"\nwritten: {out / 'report.html'}, figures, data, claims.json and reproduction.md")
 
 
 def auto(
@@ -50,9 +50,9 @@ def auto(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     threads: Threads = None,
 ) -> None:
-    """Show what Auto is worth: beside LARL, tuned baselines and the filter that knows everything (many minutes).
+    """Compare Auto to LARL, tuned baselines and the Kalman filter that knows the world (many minutes).
 
-    Stopped, it keeps what was finished; the same command goes on from there.
+    An interrupted run keeps its finished experiments; the same command continues.
     """
     from larl._core.files import output_folder
     from larl.reports.auto import show
@@ -61,4 +61,4 @@ def auto(
     command = f"larl report auto --trials {trials} --seed {seed}"
     with output_folder(out):
         print(show(out, Scope(trials, seed), threads=threads, command=command))
-    print(f"written: {out / 'auto.md'}, with images and data beside it")
+    print(f"written: {out / 'auto.md'}, images and data")

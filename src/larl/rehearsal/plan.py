@@ -21,7 +21,7 @@ from larl._core.validation import (
 from larl.policies import from_dict
 from larl.service.asked import NAME, NAME_WORDS
 from larl.service.terms import Terms
-from larl.simulation.study import Places, read_toml, read_world
+from larl.simulation.study_file import TomlSource, read_toml, read_world
 from larl.worlds.base import World
 
 KEYS = ("study", "world", "traffic", "units", "steps", "seed", "clients")
@@ -76,7 +76,7 @@ def read_plan(path: str | Path, name: str | None = None, **overrides: Any) -> Pl
     """
     values, places = read_toml(path)
     values |= {key: value for key, value in overrides.items() if value is not None}
-    with places.naming():
+    with places.locate_errors():
         for key in [key for key in values if key not in KEYS]:
             raise InvalidValue("", key, values[key], f"only the keys {', '.join(KEYS)}")
         for key in ("study", "world"):
@@ -88,14 +88,16 @@ def read_plan(path: str | Path, name: str | None = None, **overrides: Any) -> Pl
     return _make_plan(values, request, plain, places)
 
 
-def _make_plan(values: Mapping[str, Any], request: dict[str, Any], plain: Mapping[str, Any], places: Places) -> Plan:
-    with places.naming("world"):
+def _make_plan(
+    values: Mapping[str, Any], request: dict[str, Any], plain: Mapping[str, Any], places: TomlSource
+) -> Plan:
+    with places.locate_errors("world"):
         world = read_world(values["world"], "world")
-    with places.naming("traffic"):
+    with places.locate_errors("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
-    with places.naming("study"):
+    with places.locate_errors("study"):
         terms = _check_terms(request, world)
-    with places.naming():
+    with places.locate_errors():
         return Plan(terms, request, world, traffic, **plain)
 
 

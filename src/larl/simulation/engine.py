@@ -1,8 +1,8 @@
-"""Trials × time, compiled. The engine hands each policy its random word and records regret from the world's means.
+"""The compiled simulation loop: trials × steps of one policy in one world.
 
-A trial is a pure function of (spec, world, seed, trial): world noise and policies' words are separate streams keyed
-by (seed, trial), and every trial starts from a fresh State. So results depend neither on the number of threads, nor on
-how trials are cut into blocks, nor on which other policies run.
+A trial is a pure function of (policy, world, seed, trial). The noise of the world and the random bits of the policy are
+separate streams keyed by (seed, trial), and every trial starts from a fresh State. So results depend neither on the
+number of threads, nor on the size of a block, nor on the other policies of the comparison.
 """
 
 from typing import Any, NamedTuple
@@ -22,35 +22,40 @@ Arms = NDArray[np.int16]
 
 
 class Trace(NamedTuple):
-    """What was recorded, each (trials, time): regret of the step, arm played, reward seen."""
+    """Regret, chosen arm and observed reward of every step, each an array of shape (trials, steps)."""
 
     regret: Floats
     arm: Arms
     reward: Floats
 
 
+def empty_trace(rows: int, steps: int) -> Trace:
+    """An uninitialised trace with one row for each trial or unit."""
+    return Trace(np.empty((rows, steps)), np.empty((rows, steps), dtype=np.int16), np.empty((rows, steps)))
+
+
 @generic
-def show(latent: Any, state: Any) -> None:
-    """Show a State what its world shows before a step. Most show nothing."""
+def pass_context(latent: Any, state: Any) -> None:
+    """Give the State the context of the next step. Most worlds have no context."""
 
 
-def show_context(latent: ContextState, state: Any) -> None:
-    """The context."""
+def pass_world_context(latent: ContextState, state: Any) -> None:
+    """Give the State the context of a `Contextual` world."""
     set_context(state, latent.context)
 
 
-implement(show, ContextState, show_context)
+implement(pass_context, ContextState, pass_world_context)
 
 
-@numba.njit(**INNER)  # type: ignore[untyped-decorator]  # not cached on its own: its State may come from outside the package
-def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
-    """Play steps first, first + 1, … of a trial, as many as the trace's rows have room for."""
-    noise, words, bits = stream(seed, trial, WORLD), stream(seed, trial, POLICY), empty_bits()
+@numba.njit(**INNER)  # type: ignore[untyped-decorator]  # no cache: the State's type may be defined outside the package
+def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
+    """Simulate steps first, first + 1, … of a trial, one for each element of the trace."""
+    world_stream, policy_stream, bits = stream(seed, trial, WORLD), stream(seed, trial, POLICY), empty_bits()
     for i in range(trace.regret.size):
-        reward_noise = advance(latent, noise, first + i)
+        reward_noise = advance(latent, world_stream, first + i)
         set_true_means(state, latent.means)
-        show(latent, state)
-        seed_bits(bits, random_bits(words, first + i))
+        pass_context(latent, state)
+        seed_bits(bits, random_bits(policy_stream, first + i))
         arm = act(state, bits)
         if not 0 <= arm < latent.means.size:
             raise ValueError("a policy chose an arm that does not exist")
@@ -65,21 +70,24 @@ def play_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace
 
 
 @entry_point
-def play(world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats, trace: Trace) -> None:
-    """Trials first, first + 1, …: into row i of `sums` the regret of steps 0 … times[j] of trial first + i.
+def run_trials(
+    world: Any, policy: Any, seed: int, first: int, times: NDArray[np.int64], sums: Floats, trace: Trace
+) -> None:
+    """Simulate trials first, first + 1, … and write the regret of steps 0 … times[j] of trial first + i to sums[i, j].
 
-    The trace has a row a trial, with a single time; or one row, as long as from one time to the next, for scratch.
+    The trace has either one row for each trial, with a single time, or one row that is reused and as long as the
+    longest interval between two times.
     """
     for row in range(sums.shape[0]):
-        latent, state, kept = copy_fields(world), copy_fields(policy), min(row, trace.regret.shape[0] - 1)
+        latent, state, trace_row = copy_fields(world), copy_fields(policy), min(row, trace.regret.shape[0] - 1)
         begin(latent, seed, first + row)
         total, start = 0.0, 0
         for j in range(times.size):
             steps = times[j] + 1 - start
-            part = Trace(trace.regret[kept, :steps], trace.arm[kept, :steps], trace.reward[kept, :steps])
-            play_steps(latent, state, seed, first + row, start, part)
+            part = Trace(trace.regret[trace_row, :steps], trace.arm[trace_row, :steps], trace.reward[trace_row, :steps])
+            run_steps(latent, state, seed, first + row, start, part)
             for i in range(steps):
                 total += part.regret[i]
             sums[row, j], start = total, start + steps
         if has_nan(state):
-            raise ArithmeticError("a policy's State has numbers that are nan")
+            raise ArithmeticError("a policy's State contains nan")

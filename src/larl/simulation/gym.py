@@ -1,9 +1,4 @@
-"""The world as a Gymnasium environment.
-
-`import larl.simulation.gym`, then `gymnasium.make("larl/LatentAR-v0", world=…)`.
-
-Episode n after `reset(seed=seed)` is trial n of the engine with that seed: the same path and noise.
-"""
+"""Worlds as Gymnasium environments. Importing this module registers "larl/LatentAR-v0"."""
 
 from typing import Any
 
@@ -21,10 +16,32 @@ Observation = NDArray[np.float64]
 
 
 class LatentAREnv(gymnasium.Env[Observation, np.int64]):
-    """One action an arm. A bandit has nothing to observe: the observation is the last reward, 0 before the first.
+    """A world as a Gymnasium environment, with one action for each arm.
 
-    `info` carries what only the simulator knows, of the step just played: `mean_rewards`, `optimal_action`, `regret`
-    and `latent_state` (after `reset`: of the step to come, without regret).
+    A bandit has no observations, so the observation is the last reward, and 0 before the first. `info` has quantities
+    of the step that only the simulator knows: `mean_rewards`, `optimal_action`, `regret` and `latent_state`. After
+    `reset` they are those of the next step, without regret.
+
+    Episode n after `reset(seed=seed)` has the states and noise of trial n of `larl.compare` with that seed.
+
+    Parameters
+    ----------
+    world : World, optional
+        The world; `larl.worlds.paper(1)` by default.
+    horizon : int, >= 1, optional
+        Steps after which an episode is truncated; episodes do not end by default.
+    render_mode : str, optional
+        Not used; required by Gymnasium.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import larl.simulation.gym
+    >>> env = gymnasium.make("larl/LatentAR-v0", world=larl.worlds.paper(1), horizon=50)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(1)
+    >>> sorted(info)
+    ['latent_state', 'mean_rewards', 'optimal_action', 'regret']
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012
@@ -51,15 +68,15 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         elif self._episode < 0:
             self._seed = int(self.np_random.integers(2**62))
         self._episode += 1
-        self._walk = Simulator(self.world, self._seed, self._episode)
+        self._simulator = Simulator(self.world, self._seed, self._episode)
         return np.zeros(1), self._info()
 
     def _info(self) -> dict[str, Any]:
-        means = self._walk.means
+        means = self._simulator.means
         return {
             "mean_rewards": means,
             "optimal_action": int(np.argmax(means)),
-            "latent_state": self._walk.z,
+            "latent_state": self._simulator.z,
         }
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -68,9 +85,9 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         arm = integer(0, self.world.arms - 1)("step", "action", np.asarray(action).item())
         info = self._info()
         info["regret"] = float(info["mean_rewards"].max() - info["mean_rewards"][arm])
-        reward = self._walk.reward(arm)
-        self._walk.advance(arm)
-        truncated = self.horizon is not None and self._walk.time >= self.horizon
+        reward = self._simulator.reward(arm)
+        self._simulator.advance(arm)
+        truncated = self.horizon is not None and self._simulator.time >= self.horizon
         return np.array([reward]), reward, False, truncated, info
 
 

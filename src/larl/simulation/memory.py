@@ -1,4 +1,4 @@
-"""How much memory a comparison needs, refused before the machine runs out of it."""
+"""How much memory a comparison needs, checked before it starts."""
 
 import itertools
 import math
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from larl.worlds.base import World
 
 HINT = "fewer trials, or keep='summary', need less"
-LARGE = 4096  # settings above this are tried at small values first
-POINTS = (16, 32, 48, 64, 80)  # those values
-ENOUGH = 2**26  # bytes of a State at the first of them above which no more are tried
+LARGE_SETTING = 4096  # the State's size for larger settings is extrapolated first
+SMALL_SETTINGS = (16, 32, 48, 64, 80)  # equally spaced values to extrapolate from
+LARGE_STATE = 2**26  # bytes; if the State is larger at the first small value, the others are not tried
 
 
 def machine_memory() -> int | None:
-    """The bytes of this machine's memory; None where the system does not say."""
+    """Return the memory of this machine in bytes, or None where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
 
 
-def in_words(size: float) -> str:
-    """A number of bytes for people: `1.3 TB`."""
+def format_bytes(size: float) -> str:
+    """Return a number of bytes with a unit: `1.3 TB`."""
     for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -39,85 +39,85 @@ def in_words(size: float) -> str:
 
 
 def state_bytes(state: Any) -> int:
-    """The bytes of all arrays of a State."""
+    """Return the bytes of all arrays of a State."""
     if isinstance(state, np.ndarray):
         return state.nbytes
     return sum(state_bytes(part) for part in state) if isinstance(state, tuple) else 0
 
 
-def safe_init(policy: Policy, arms: int, *, horizon: int, world: "World", copies: int) -> Any:
-    """`policy.init`, or an InvalidValue if so many copies of the State do not fit into this machine's memory."""
+def checked_init(policy: Policy, arms: int, *, horizon: int, world: "World", copies: int) -> Any:
+    """Return `policy.init(…)`, or raise InvalidValue if `copies` of the State do not fit into memory."""
     limit = machine_memory() or math.inf
-    sizes = {item.name: getattr(policy, item.name) for item in fields(policy)}
-    sizes = {name: value for name, value in sizes.items() if isinstance(value, int)} | {"arms": arms}
-    largest = max(sizes, key=sizes.__getitem__)
+    settings = {item.name: getattr(policy, item.name) for item in fields(policy)}
+    settings = {name: value for name, value in settings.items() if isinstance(value, int)} | {"arms": arms}
+    largest = max(settings, key=settings.__getitem__)
 
-    def refusal(name: str, needed: float | None) -> InvalidValue:
+    def too_large(name: str, needed: float | None) -> InvalidValue:
         amount = "more memory than there is"
         if needed is not None:
-            amount = f"about {in_words(needed)} of memory, in {copies} copies"
-        machine = "" if math.isinf(limit) else f", and this machine has {in_words(limit)}"
+            amount = f"about {format_bytes(needed)} of memory, in {copies} copies"
+        machine = "" if math.isinf(limit) else f", and this machine has {format_bytes(limit)}"
         accepted = f"a smaller value: the State of {type(policy).__name__} needs {amount}{machine}"
-        return InvalidValue(type(policy).__name__, name, sizes[name], accepted)
+        return InvalidValue(type(policy).__name__, name, settings[name], accepted)
 
-    def at(name: str) -> Callable[[int], int]:
+    def size_by(name: str) -> Callable[[int], int]:
         if name == "arms":
             return lambda value: state_bytes(policy.init(value, horizon=horizon, world=None))
         return lambda value: state_bytes(replace(policy, **{name: value}).init(arms, horizon=horizon, world=world))
 
-    for name in [name for name, value in sizes.items() if value > LARGE]:
-        needed = extrapolated(at(name), sizes[name])
+    for name in [name for name, value in settings.items() if value > LARGE_SETTING]:
+        needed = extrapolate_size(size_by(name), settings[name])
         if needed is not None and needed * copies > limit:
-            raise refusal(name, needed)
+            raise too_large(name, needed)
     try:
         state = policy.init(arms, horizon=horizon, world=world)
     except InvalidValue:
         raise
     except (MemoryError, ValueError, OverflowError) as error:
-        if isinstance(error, ValueError) and not any(words in str(error) for words in ("too big", "Maximum allowed")):
+        if isinstance(error, ValueError) and not any(part in str(error) for part in ("too big", "Maximum allowed")):
             raise
-        raise refusal(largest, None) from error
+        raise too_large(largest, None) from error
     if state_bytes(state) * copies > limit:
-        raise refusal(largest, state_bytes(state))
+        raise too_large(largest, state_bytes(state))
     return state
 
 
-def extrapolated(size: Callable[[int], int], value: int) -> float | None:
-    """The size at a large value: by the cubic through the sizes at small ones, None where that is not exact.
+def extrapolate_size(size: Callable[[int], int], value: int) -> float | None:
+    """Return the size at a large value by the cubic through the sizes at small ones, or None if it is not a cubic.
 
-    A State's arrays have sizes that are polynomials in a policy's settings. The last point is left out of the fit and
-    has to be met.
+    The sizes of a State's arrays are polynomials in the policy's settings. The last small value is not used for the
+    fit; the polynomial must be exact there.
     """
-    found: list[int] = []
+    sizes: list[int] = []
     try:
-        for point in POINTS:
-            found.append(size(point))
-            if found[0] > ENOUGH:
-                return float(found[0])
-    except Exception:  # the policy does not accept a small value, or there is none without a world
+        for setting in SMALL_SETTINGS:
+            sizes.append(size(setting))
+            if sizes[0] > LARGE_STATE:
+                return float(sizes[0])
+    except Exception:  # the policy does not accept a small value, or needs a world
         return None
-    if _newton(found[:-1], POINTS[-1]) != found[-1]:
+    if _interpolate(sizes[:-1], SMALL_SETTINGS[-1]) != sizes[-1]:
         return None
-    return float(_newton(found[:-1], value))
+    return float(_interpolate(sizes[:-1], value))
 
 
-def _newton(found: list[int], value: int) -> float:
-    """The polynomial through the points, by forward differences: exact for whole numbers of steps."""
-    steps, total = (value - POINTS[0]) / (POINTS[1] - POINTS[0]), 0.0
-    for order, difference in enumerate(_leading_differences(found)):
-        total += difference * math.prod((steps - i) / (i + 1) for i in range(order))
+def _interpolate(sizes: list[int], value: int) -> float:
+    """Evaluate Newton's polynomial through the sizes; it is exact at whole multiples of the spacing."""
+    position, total = (value - SMALL_SETTINGS[0]) / (SMALL_SETTINGS[1] - SMALL_SETTINGS[0]), 0.0
+    for order, difference in enumerate(_leading_differences(sizes)):
+        total += difference * math.prod((position - i) / (i + 1) for i in range(order))
     return total
 
 
-def _leading_differences(found: list[int]) -> Iterator[int]:
-    while found:
-        yield found[0]
-        found = [after - before for before, after in itertools.pairwise(found)]
+def _leading_differences(values: list[int]) -> Iterator[int]:
+    while values:
+        yield values[0]
+        values = [after - before for before, after in itertools.pairwise(values)]
 
 
-def not_enough(error: MemoryError | None = None, needed: int = 0) -> MemoryError:
-    """A MemoryError that says what to do."""
+def memory_error(error: MemoryError | None = None, needed: int = 0) -> MemoryError:
+    """Return a MemoryError whose message says what needs less memory."""
     if error is not None and HINT in str(error):
         return error
-    reason = f"{error}" if error is not None else f"{in_words(needed)} are needed for every step"
+    reason = f"{error}" if error is not None else f"{format_bytes(needed)} are needed to keep every step"
     return MemoryError(f"not enough memory{f' ({reason})' if reason else ''}; {HINT}")

@@ -1,4 +1,4 @@
-"""Compile kernels before they are needed: `larl precompile`, for an image, a server, or a demonstration."""
+"""Compile kernels ahead of time: `larl precompile`, for a container image or a server."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from larl.policies._pooling import PARTIAL
 from larl.simulation.compare import compare
 
 HORIZON = 60
-# What a policy asks for; where States differ by a setting, one of each.
+# Parameters of each policy that has required ones; one set for each type of State.
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "AR2": ({"alpha": 0.9, "sigma": 1.0},),
     "ARUCB": ({"order": 1},),
@@ -32,12 +32,12 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def specs(name: str) -> list[Policy]:
-    """One spec for each kind of State that a policy has."""
+    """Return one policy for each type of State of the class with this name."""
     return [REGISTRY[name](**settings) for settings in SETTINGS.get(name, ({},))]
 
 
 def precompile_policy(spec: Policy) -> None:
-    """Whatever a comparison, an agent or a cohort of a policy has to compile in a `LatentAR` or `LatentVAR`."""
+    """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`."""
     world = worlds.paper(1)
     for keep in ("all", "summary"):
         compare({"it": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
@@ -49,24 +49,24 @@ def precompile_policy(spec: Policy) -> None:
             Cohort(spec, world.arms, pooling=pooling)
 
 
-def precompile(names: Iterable[str] = (), say: Callable[[str], None] = print) -> int:
-    """Compile the kernels of some policies, or of all, and say how far it is; returns how many had to be compiled."""
-    wanted = list(names) or sorted(REGISTRY)
-    for name in wanted:
+def precompile(names: Iterable[str] = (), report: Callable[[str], None] = print) -> int:
+    """Compile the kernels of the named policies, or of all, report each, and return the number of new kernels."""
+    selected = list(names) or sorted(REGISTRY)
+    for name in selected:
         if name not in REGISTRY:
             raise InvalidValue("larl precompile", "name", name, ", ".join(sorted(REGISTRY)))
-    told, began = _compile.compilations, time.monotonic()
-    before, told.quiet = told.count, True
+    compilations, started = _compile.compilations, time.monotonic()
+    count_before, compilations.quiet = compilations.count, True
     try:
-        for number, name in enumerate(wanted, 1):
-            done, started = told.count, time.monotonic()
+        for number, name in enumerate(selected, 1):
+            count, policy_started = compilations.count, time.monotonic()
             for spec in specs(name):
                 precompile_policy(spec)
-            took, new = time.monotonic() - started, told.count - done
-            verdict = f"{new} kernels compiled in {took:.1f} s" if new else "already compiled"
-            say(f"{number:{len(str(len(wanted)))}d}/{len(wanted)}  {name}: {verdict}")
+            seconds, new = time.monotonic() - policy_started, compilations.count - count
+            status = f"{new} kernels compiled in {seconds:.1f} s" if new else "already compiled"
+            report(f"{number:{len(str(len(selected)))}d}/{len(selected)}  {name}: {status}")
     finally:
-        told.quiet = False
-    new, took = told.count - before, time.monotonic() - began
-    say(f"{new} kernels compiled in {took:.0f} s; kept for the next process" if new else "nothing to compile")
+        compilations.quiet = False
+    new, seconds = compilations.count - count_before, time.monotonic() - started
+    report(f"{new} kernels compiled in {seconds:.0f} s and cached" if new else "nothing to compile")
     return new

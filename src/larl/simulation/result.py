@@ -1,29 +1,43 @@
-"""What a comparison found: labelled traces, totals with their uncertainty, win rates; saved whole and loaded again."""
+"""The result of a comparison: regret of every policy, statistics over trials, and figures."""
 
-import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
-from larl._core.files import write_atomically
-from larl._core.validation import InvalidValue, instance, one_of, path_like
+from larl._core.validation import InvalidValue, one_of, path_like
+from larl.simulation.netcdf import write_netcdf
+from larl.simulation.result_statistics import Z95 as Z95
+from larl.simulation.result_statistics import check_skip, mean_interval, mean_over_units, to_table, win_rates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = "larl result 1"
-Z95 = 1.959963984540054  # a standard normal stays within ±Z95 with probability 95%
-
 
 class Result:
-    """The outcome of `compare`. Arrays are labelled by policy, trial and time, and by world if there were several.
+    """The result of `compare`: arrays labelled by policy, trial and time, and by world if there are several.
 
-    Where trials are cohorts, arrays have a unit too. A trial's total is then the mean over its units, whose fates hang
-    together: what is uncertain is told from the differences between cohorts.
+    For cohorts, arrays also have a unit. A trial's total is then the mean over its units, and standard errors come from
+    the differences between cohorts, because the units of a cohort are not independent.
+
+    `larl.compare`, `larl.load` and `larl.join` make results.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        All arrays. Its attributes hold the seed and the specifications of policies and worlds.
+
+    Examples
+    --------
+    >>> import larl
+    >>> result = larl.compare(
+    ...     {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}, larl.worlds.paper(1), horizon=200, trials=50
+    ... )
+    >>> result
+    <larl.Result: 2 policy, 50 trial, 200 time; keep='all'>
+    >>> result.regret.shape, result.policies
+    ((2, 50, 200), ['LARL', 'UCB'])
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -34,239 +48,252 @@ class Result:
 
     @property
     def regret(self) -> xr.DataArray:
-        """Regret of every step: (policy, trial, time), with a leading world if there were several."""
-        return self._kept("regret")
+        """Regret of every step: (policy, trial, time), with world first if there are several."""
+        return self._step_variable("regret")
 
     @property
     def arm(self) -> xr.DataArray:
-        """The arm played at every step."""
-        return self._kept("arm")
+        """Chosen arm of every step."""
+        return self._step_variable("arm")
 
     @property
     def reward(self) -> xr.DataArray:
-        """The reward seen at every step."""
-        return self._kept("reward")
+        """Observed reward of every step."""
+        return self._step_variable("reward")
 
-    def _kept(self, name: str) -> xr.DataArray:
+    def _step_variable(self, name: str) -> xr.DataArray:
         if name not in self.data:
             raise InvalidValue("Result", name, "not kept", "compare(..., keep='all') keeps every step")
         return self.data[name]
 
     @property
     def policies(self) -> list[str]:
-        """The names of the policies, as given."""
+        """Names of the policies, in the order of `compare`."""
         return [str(name) for name in self.data["policy"].values]
 
     @property
     def worlds(self) -> list[str]:
-        """The names of the worlds if several were compared, else none."""
+        """Names of the worlds; empty if `compare` got a single world without a name."""
         return [str(name) for name in self.data["world"].values] if "world" in self.data.dims else []
-
-    def total(self, skip: int | str = 0) -> xr.DataArray:
-        """Total regret of each trial, not counting the first `skip` steps: (policy, trial).
-
-        `skip="k"` leaves out each world's first k steps, which the paper does not count either. Of a cohort it is the
-        mean over its units.
-        """
-        return _over_units(self.unit_total(skip))
-
-    def unit_total(self, skip: int | str = 0) -> xr.DataArray:
-        """Total regret of each unit of each trial: (policy, trial, unit); without cohorts a trial is a unit."""
-        skip = _skip(skip)
-        if "total" in self.data:
-            if skip != 0:
-                raise InvalidValue("Result.total", "skip", skip, "0, as single steps were not kept (keep='summary')")
-            return self.data["total"]
-        return self._counted(skip).sum("time").rename("total")
 
     @property
     def units(self) -> int | None:
-        """How many units a cohort has; None where trials are no cohorts."""
+        """Units of a cohort, or None if trials are not cohorts."""
         return self.data.sizes.get("unit")
 
-    def _counted(self, skip: int | str) -> xr.DataArray:
-        skip = _skip(skip)
+    def total(self, skip: int | str = 0) -> xr.DataArray:
+        """Return the total regret of each trial; for a cohort, the mean over its units.
+
+        Parameters
+        ----------
+        skip : int, >= 0, or "k", default 0
+            Number of first steps that do not count. "k" skips the first k steps of each world, as in the paper.
+
+        Returns
+        -------
+        xarray.DataArray
+            Total regret: (policy, trial), with world first if there are several.
+
+        Examples
+        --------
+        >>> import larl
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=50, trials=4)
+        >>> result.total().values.round(1)
+        array([[52.1, 53.6, 66.8, 16.2]])
+        """
+        return mean_over_units(self.unit_total(skip))
+
+    def unit_total(self, skip: int | str = 0) -> xr.DataArray:
+        """Return the total regret of each unit: (policy, trial, unit). Without cohorts it equals `total`."""
+        skip = check_skip(skip)
+        if "total" in self.data:
+            if skip != 0:
+                raise InvalidValue("Result.total", "skip", skip, "0, because keep='summary' does not keep single steps")
+            return self.data["total"]
+        return self._regret_after(skip).sum("time").rename("total")
+
+    def _regret_after(self, skip: int | str) -> xr.DataArray:
+        """Return the regret of every step, with 0 for the first `skip` steps."""
+        skip = check_skip(skip)
         first = self.data["k"] if isinstance(skip, str) else skip
         return self.regret.where(self.data["time"] >= first, 0.0)
 
     def summary(self, skip: int | str = 0, reference: str | None = None) -> pd.DataFrame:
-        """One row for each policy: its total regret, the difference to a reference policy, and its win rates.
+        """Return one row for each policy: its total regret, the difference to a reference policy, and its win rates.
 
-        `mean`, `sd`, `se`: mean, standard deviation and standard error of the total regret over trials. `low`, `high`:
-        95% interval of the mean. `minus …`: mean regret minus that of the reference policy (the first unless given),
-        with its 95% interval in `minus …, low` and `minus …, high`; negative is better than the reference. Policies
-        use the same noise, so differences are taken trial by trial; whether two policies differ is read from this
-        interval, not from those of the means. `duels won`: share of duels won, a duel
-        being a trial of this policy against one other, averaged over the others; ties count half. `beats …`: the same
-        against one other policy.
+        Policies get the same noise, so differences are taken trial by trial. Use the interval of the difference, not
+        the intervals of the means, to decide whether two policies differ.
+
+        Parameters
+        ----------
+        skip : int, >= 0, or "k", default 0
+            Number of first steps that do not count; see `total`.
+        reference : str, optional
+            Name of the reference policy; the first policy by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by policy, or by world and policy. Columns: `mean`, `sd`, `se` (mean, standard deviation and
+            standard error of the total regret over trials); `low`, `high` (95% interval of the mean);
+            `minus REFERENCE` (mean difference, negative if the policy is better) with `minus REFERENCE, low` and
+            `minus REFERENCE, high` (its 95% interval); `duels won` (mean win rate against each other policy; a tie
+            counts half); `beats NAME` (win rate against one policy).
+
+        Examples
+        --------
+        >>> import larl
+        >>> policies = {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}
+        >>> result = larl.compare(policies, larl.worlds.paper(1), horizon=200, trials=50)
+        >>> result.summary()[["mean", "se", "minus LARL", "duels won"]].round(2).reset_index()
+          policy    mean     se  minus LARL  duels won
+        0   LARL   92.76   4.30        0.00        1.0
+        1    UCB  278.55  17.38      185.79        0.0
         """
-        total, reference = self.total(skip), self._reference(reference)
-        trials = total.sizes["trial"]
-        sd = total.std("trial", ddof=1) if trials > 1 else total.mean("trial") * np.nan
-        mean, error = total.mean("trial"), sd / np.sqrt(trials)
-        columns = {"mean": mean, "sd": sd, "se": error, "low": mean - Z95 * error, "high": mean + Z95 * error}
-        rates = self.wins(skip)["rate"]
+        total, reference = self.total(skip), self._check_reference(reference)
+        columns = {str(name): values for name, values in mean_interval(total).items()}
         if len(self.policies) > 1:
-            pairs = self.differences(skip, reference)
+            pairs, rates = self.differences(skip, reference), win_rates(total)["rate"]
             columns |= {f"minus {reference}": pairs["mean"]}
             columns |= {f"minus {reference}, {end}": pairs[end] for end in ("low", "high")}
             columns["duels won"] = rates.mean("versus")
             columns |= {f"beats {name}": rates.sel(versus=name, drop=True) for name in self.policies}
-        frame = xr.Dataset({name: column.reset_coords(drop=True) for name, column in columns.items()}).to_dataframe()
-        if self.worlds:
-            order: pd.Index = pd.MultiIndex.from_product([self.worlds, self.policies], names=["world", "policy"])
-            frame = frame.reorder_levels(["world", "policy"])
-        else:
-            order = pd.Index(self.policies, name="policy")
-        return frame.loc[order, list(columns)]
+        return to_table(columns, self.worlds, self.policies)
 
     def differences(self, skip: int | str = 0, reference: str | None = None) -> xr.Dataset:
-        """Total regret minus that of the reference policy (the first unless given), paired by trial.
+        """Return total regret minus that of a reference policy, paired by trial.
 
-        Mean over trials, its standard error `se`, and its 95% interval `low`, `high`. With keep="summary" too, as every
-        trial's total is kept.
+        Parameters
+        ----------
+        skip : int, >= 0, or "k", default 0
+            Number of first steps that do not count; see `total`.
+        reference : str, optional
+            Name of the reference policy; the first policy by default.
+
+        Returns
+        -------
+        xarray.Dataset
+            `mean` over trials, its standard error `se`, and its 95% interval `low`, `high`.
+
+        Examples
+        --------
+        >>> import larl
+        >>> policies = {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}
+        >>> result = larl.compare(policies, larl.worlds.paper(1), horizon=200, trials=50)
+        >>> result.differences().sel(policy="UCB")["mean"].round(1).item()
+        185.8
         """
         total = self.total(skip)
-        away = total - total.sel(policy=self._reference(reference), drop=True)
-        trials = total.sizes["trial"]
-        mean = away.mean("trial")
-        error = away.std("trial", ddof=1) / np.sqrt(trials) if trials > 1 else mean * np.nan
-        return xr.Dataset({"mean": mean, "se": error, "low": mean - Z95 * error, "high": mean + Z95 * error})
+        difference = total - total.sel(policy=self._check_reference(reference), drop=True)
+        return mean_interval(difference)[["mean", "se", "low", "high"]]
 
-    def _reference(self, name: str | None) -> str:
+    def _check_reference(self, name: str | None) -> str:
         return self.policies[0] if name is None else one_of(*self.policies)("Result", "reference", name)
 
     def wins(self, skip: int | str = 0) -> xr.Dataset:
-        """How often the row's policy has less total regret than the column's: rate, and its 95% interval (Wilson 1927).
+        """Return how often one policy has less total regret than another in the same trial.
 
-        A tie counts half for each. A policy against itself is left empty.
+        Parameters
+        ----------
+        skip : int, >= 0, or "k", default 0
+            Number of first steps that do not count; see `total`.
+
+        Returns
+        -------
+        xarray.Dataset
+            `rate`, and its 95% interval `low`, `high` (Wilson 1927), with dimensions policy and versus. A tie counts
+            half; a policy against itself is nan.
+
+        Examples
+        --------
+        >>> import larl
+        >>> policies = {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}
+        >>> result = larl.compare(policies, larl.worlds.paper(1), horizon=200, trials=50)
+        >>> result.wins()["rate"].sel(policy="LARL", versus="UCB").item()
+        1.0
         """
-        total = self.total(skip)
-        other = total.rename(policy="versus")
-        n = total.sizes["trial"]
-        count = ((total < other) + 0.5 * (total == other)).sum("trial")
-        rate = (count / n).where(total["policy"] != other["versus"])
-        centre = (rate + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-        half = Z95 / (1 + Z95**2 / n) * np.sqrt(rate * (1 - rate) / n + Z95**2 / (4 * n**2))
-        return xr.Dataset({"rate": rate, "low": centre - half, "high": centre + half})
+        return win_rates(self.total(skip))
 
     def curves(self, skip: int | str = 0) -> xr.Dataset:
-        """Cumulative regret over time, not counting the first `skip` steps: its mean and sd over trials."""
+        """Return `mean` and `sd` over trials of cumulative regret at each time, without the first `skip` steps.
+
+        Examples
+        --------
+        >>> import larl
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=200, trials=50)
+        >>> result.curves()["mean"].isel(time=[49, 99, 199]).values.round(1)
+        array([[ 49.6, 128.2, 278.5]])
+        """
         if "total" in self.data:
             self.total(skip)
             mean, sd = self.data["mean"], self.data["variance"] ** 0.5
         else:
-            cumulative = _over_units(self._counted(skip)).cumsum("time")
+            cumulative = mean_over_units(self._regret_after(skip)).cumsum("time")
             mean, sd = cumulative.mean("trial"), cumulative.std("trial", ddof=min(1, cumulative.sizes["trial"] - 1))
         return xr.Dataset({"mean": mean, "sd": sd}).assign_coords(time=self.data["time"])
 
     def quartiles(self, skip: int | str = 0) -> xr.Dataset:
-        """The quartiles, low and high, of cumulative regret over time, not counting the first `skip` steps."""
+        """Return the quartiles `low` and `high` of cumulative regret at each time, without the first `skip` steps."""
         if "total" in self.data:
             self.total(skip)
             low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
         else:
-            cumulative = _over_units(self._counted(skip)).cumsum("time")
+            cumulative = mean_over_units(self._regret_after(skip)).cumsum("time")
             low, high = (cumulative.quantile(level, "trial").drop_vars("quantile") for level in (0.25, 0.75))
         return xr.Dataset({"low": low, "high": high}).assign_coords(time=self.data["time"])
 
     def to_dataframe(self, skip: int | str = 0) -> pd.DataFrame:
-        """One row a (world,) policy and trial: its total regret."""
+        """Return the total regret as a table with columns (world,) policy, trial and total.
+
+        Examples
+        --------
+        >>> import larl
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=50, trials=2)
+        >>> result.to_dataframe().round(1)
+          policy  trial  total
+        0    UCB      0   52.1
+        1    UCB      1   53.6
+        """
         return self.total(skip).reset_coords(drop=True).to_dataframe(name="total").reset_index()
 
     def plot_regret(self, **options: Any) -> "Figure":
-        """Mean cumulative regret over time, with a band; see `larl.plots.plot_regret`."""
+        """Plot mean cumulative regret over time; see `larl.plots.plot_regret` for the options."""
         from larl.simulation.plots import plot_regret
 
         return plot_regret(self, **options)
 
     def plot_wins(self, **options: Any) -> "Figure":
-        """Pairwise win rates as a heat map; see `larl.plots.plot_wins`."""
+        """Plot pairwise win rates; see `larl.plots.plot_wins` for the options."""
         from larl.simulation.plots import plot_wins
 
         return plot_wins(self, **options)
 
     def plot_lookback(self, **options: Any) -> "Figure":
-        """Mean total regret over the s of the policies; see `larl.plots.plot_lookback`."""
+        """Plot mean total regret over the s of the policies; see `larl.plots.plot_lookback` for the options."""
         from larl.simulation.plots import plot_lookback
 
         return plot_lookback(self, **options)
 
     def save(self, path: str | Path) -> Path:
-        """Write a NetCDF file (classic format, 64-bit offsets). The same result gives the same bytes."""
-        path = path_like("Result.save", "path", path)
-        data = self.data.assign_attrs(format=FORMAT)
-        largest = max(variable.nbytes for variable in data.variables.values())
-        if largest >= 2**31:
-            accepted = "keep='summary', or fewer trials: a variable of this file format holds less than 2 GiB"
-            raise InvalidValue("Result.save", "largest variable, bytes", largest, accepted)
-        wide = [name for name in data.variables if data[name].dtype == np.int64]
-        if any(np.abs(data[name]).max(initial=0) >= 2**31 for name in wide):
-            accepted = "horizons and trials below 2³¹: this file format has no larger whole numbers"
-            raise InvalidValue("Result.save", "time or trial", "too large", accepted)
-        encoding = {name: {"dtype": np.int32} for name in wide}
-        return write_atomically(
-            path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
-        )
+        """Write a NetCDF file that `larl.load` reads. Equal results give identical files.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. It is complete or absent, also if the process is killed.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidValue
+            A variable has 2 GiB or more: use ``keep="summary"`` or fewer trials.
+        """
+        return write_netcdf(self.data, path_like("Result.save", "path", path))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{count} {name}" for name, count in self.data.sizes.items())
         return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
-
-
-def _skip(value: Any) -> int | str:
-    """How many first steps not to count: "k", or a number."""
-    if isinstance(value, str) and value == "k":
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InvalidValue("Result", "skip", value, "a whole number ≥ 0, or 'k' for the k of each world")
-    return int(value)
-
-
-def _over_units(values: xr.DataArray) -> xr.DataArray:
-    return values.mean("unit") if "unit" in values.dims else values
-
-
-def join(results: Iterable[Result]) -> Result:
-    """Results of the same policy names, trials and seed in different worlds as one, with a world for each."""
-    if isinstance(results, Result) or not isinstance(results, Iterable) or isinstance(results, str | Mapping):
-        raise InvalidValue("join", "results", results, "a list of results")
-    given = [instance(Result, "a larl.Result")("join", f"results[{i}]", one) for i, one in enumerate(results)]
-    if not given:
-        raise InvalidValue("join", "results", given, "one result or more")
-    parts = [one.data if one.worlds else one.data.expand_dims("world") for one in given]
-    for field, values in (
-        ("seed", [part.attrs["seed"] for part in parts]),
-        ("keep", [part.attrs["keep"] for part in parts]),
-        ("policies", [part["policy"].values.tolist() for part in parts]),
-        ("trials", [part.sizes["trial"] for part in parts]),
-        ("units", [(part.sizes.get("unit"), part.attrs.get("pooling")) for part in parts]),
-        ("times", [part["time"].values.tolist() for part in parts]),
-    ):
-        if any(value != values[0] for value in values):
-            raise InvalidValue("join", field, "not the same", f"results that agree in their {field}")
-    names = [name for part in parts for name in part["world"].values.tolist()]
-    if len(set(names)) < len(names):
-        raise InvalidValue("join", "worlds", names, "worlds of different names")
-    data = xr.concat(parts, "world", combine_attrs="drop_conflicts", join="exact")
-    for field in ("policies", "worlds"):
-        merged: dict[str, Any] = {}
-        for part in parts:
-            merged |= json.loads(part.attrs[field])
-        data.attrs[field] = json.dumps(merged)
-    return Result(data)
-
-
-def load(path: str | Path) -> Result:
-    """The result that `Result.save` wrote."""
-    accepted, path = "a whole file that Result.save wrote", path_like("load", "path", path)
-    if not path.is_file():
-        raise InvalidValue("load", "path", str(path), f"{accepted}; there is no such file")
-    try:
-        data = xr.load_dataset(path, engine="scipy")
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        raise InvalidValue("load", "path", str(path), f"{accepted}; this one cannot be read ({error})") from error
-    if data.attrs.pop("format", None) != FORMAT:
-        raise InvalidValue("load", "path", str(path), f"{accepted} (format {FORMAT!r})")
-    wide = {name: data[name].astype(np.int64) for name in data.variables if data[name].dtype == np.int32}
-    return Result(data.assign(wide).assign_coords({n: wide[n] for n in wide if n in data.coords}))

@@ -1,10 +1,10 @@
-"""Blocks kept in a folder: one file a block, whole or absent, and a manifest that says what they are blocks of.
+"""A folder that keeps finished blocks, so that an interrupted study continues where it stopped.
 
-FOLDER/manifest.json      the study, the code that plays it, a token
-FOLDER/blocks/KEY.npz     a block's arrays (numpy's own format), and `about`: its key, checksum and settings
+FOLDER/manifest.json      the study, the versions of the code, a token
+FOLDER/blocks/KEY.npz     the arrays of a block in numpy's format, and `about`: its key, checksum and settings
 
-A file's name is a digest of all that its bytes depend on. So two runs into one folder write the same bytes to the same
-names, and a run that was killed leaves nothing that another has to clean up.
+The name of a file is a digest of everything that its content depends on. So two runs can write to one folder at once:
+they write identical files. A file is complete or absent, so a killed run leaves nothing to clean up.
 """
 
 import hashlib
@@ -23,52 +23,52 @@ from larl._core.validation import InvalidValue
 from larl.simulation.tasks import Arrays, Block
 
 FORMAT = "larl store 1"
-SHOWN = 5  # differences that a refusal lists
+MAX_NAMED_CHANGES = 5  # differences that an error message lists
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of blocks. The token tells this folder from another of the same path on another machine."""
+    """A folder of blocks. The token tells it from a folder with the same path on another machine."""
 
     folder: Path
     token: str
 
     @classmethod
     def open(cls, folder: Path, study: Mapping[str, Any]) -> "Store":
-        """The store in a folder, begun if there is none. One that was begun for another study is refused."""
+        """Open the store in a folder, or create it. Raises InvalidValue if the store belongs to another study."""
         path = folder / "manifest.json"
-        wanted = json.loads(json.dumps({"format": FORMAT, "study": study}))
+        expected = json.loads(json.dumps({"format": FORMAT, "study": study}))
         if not path.exists():
-            text = json.dumps(wanted | {"token": secrets.token_hex(8)}, indent=1, ensure_ascii=False) + "\n"
+            text = json.dumps(expected | {"token": secrets.token_hex(8)}, indent=1, ensure_ascii=False) + "\n"
             write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))
-        found = _manifest(path)
-        _refuse_changes(folder, {key: found.get(key) for key in wanted}, wanted)
-        return cls(folder.resolve(), str(found.get("token")))
+        manifest = _read_manifest(path)
+        _check_unchanged(folder, {key: manifest.get(key) for key in expected}, expected)
+        return cls(folder.resolve(), str(manifest.get("token")))
 
-    def is_here(self) -> bool:
-        """Whether this process, perhaps on another machine, sees the same folder."""
+    def is_reachable(self) -> bool:
+        """Whether this process, possibly on another machine, sees the same folder."""
         try:
-            return str(_manifest(self.folder / "manifest.json").get("token")) == self.token
+            return str(_read_manifest(self.folder / "manifest.json").get("token")) == self.token
         except InvalidValue:
             return False
 
     def path(self, block: Block) -> Path:
-        """The block's file."""
+        """Return the file of a block."""
         return self.folder / "blocks" / f"{block.key()}.npz"
 
     def put(self, block: Block, arrays: Arrays) -> Path:
-        """Keep a block."""
-        about = {"key": block.key(), "sha256": _checksum(block.key(), arrays)} | block.about()
+        """Write a block's file and return its path."""
+        about = {"key": block.key(), "sha256": _checksum(block.key(), arrays)} | block.to_dict()
         members: dict[str, Any] = {"about": np.array(json.dumps(about, ensure_ascii=False))} | arrays
         return write_atomically(self.path(block), lambda draft: np.savez(draft, **members))
 
     def get(self, block: Block) -> Arrays | None:
-        """A block's arrays, or None if its file is absent, cut short or altered."""
+        """Return a block's arrays, or None if its file is absent, truncated or altered."""
         try:
             with self.path(block).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
                 about = json.loads(str(arrays.pop("about")))
-        except Exception:  # whatever a damaged file makes the reader raise
+        except Exception:  # a damaged file can make the reader raise anything
             return None
         return arrays if about.get("sha256") == _checksum(block.key(), arrays) else None
 
@@ -81,31 +81,32 @@ def _checksum(key: str, arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidValue("store", "manifest", str(path), f"a readable manifest ({error}), or a new folder") from error
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise InvalidValue("store", "manifest", str(path), "a manifest that larl wrote, or a new folder")
-    return found
+    return manifest
 
 
-def _refuse_changes(folder: Path, old: Any, new: Any) -> None:
-    before, now = _flat(old), _flat(new)
+def _check_unchanged(folder: Path, old: Any, new: Any) -> None:
+    """Raise InvalidValue, with the settings that differ, unless the store was created for this study."""
+    before, now = _flatten(old), _flatten(new)
     changed = [key for key in dict.fromkeys([*now, *before]) if before.get(key) != now.get(key)]
     if not changed:
         return
     first, *others = changed
-    also = "".join(f"; also {key}: {before.get(key)!r} → {now.get(key)!r}" for key in others[: SHOWN - 1])
-    more = f"; and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-    accepted = f"{before.get(first)!r}, with which this store was begun, or another folder{also}{more}"
+    also = "".join(f"; also {key}: {before.get(key)!r} → {now.get(key)!r}" for key in others[: MAX_NAMED_CHANGES - 1])
+    more = f"; and {len(changed) - MAX_NAMED_CHANGES} more" if len(changed) > MAX_NAMED_CHANGES else ""
+    accepted = f"{before.get(first)!r}, with which this store was created, or another folder{also}{more}"
     raise InvalidValue(f"store {folder}", first, now.get(first), accepted)
 
 
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Nested tables as one, with dotted names."""
+def _flatten(value: Any, name: str = "") -> dict[str, Any]:
+    """Return nested tables as one table with dotted names."""
     if not isinstance(value, Mapping):
         return {name: value}
-    parts = [_flat(inner, f"{name}.{key}" if name else str(key)) for key, inner in value.items()]
+    parts = [_flatten(inner, f"{name}.{key}" if name else str(key)) for key, inner in value.items()]
     return {key: inner for part in parts for key, inner in part.items()}

@@ -1,4 +1,4 @@
-"""What `larl compare` leaves behind: figures, data and tables in a folder, and the tables on the screen."""
+"""The output of `larl compare`: figures, data and tables in a folder, and the tables on the screen."""
 
 import sys
 from functools import partial
@@ -10,46 +10,46 @@ from rich.table import Table
 from rich.text import Text
 
 from larl._core.files import write_atomically
-from larl.simulation import plots
-from larl.simulation import tables as testbed
+from larl.simulation import plots, tables
 from larl.simulation.result import Result
 
 
 def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference: str | None = None) -> None:
-    """Figures, data and tables into a folder; the tables on the screen too.
+    """Write figures, data and tables to a folder, and print the tables.
 
-    `axes`: one or two hyper-parameters over which regret is drawn. `reference`: the policy that the others are compared
-    with.
+    `axes` are the one or two hyper-parameters of the heat map; `reference` is the policy that the others are compared
+    to.
     """
-    shown, note = testbed.leading(result), testbed.shown_note(result)
+    shown, note = tables.best_candidates(result), tables.candidates_note(result)
     figures = {"regret": shown.plot_regret(note=note), "wins": shown.plot_wins(note=note)}
     if len(axes) == 2:
-        figures["heatmap"] = plots.plot_heat(testbed.heat(result, *axes))
+        figures["heatmap"] = plots.plot_heatmap(tables.heatmap(result, *axes))
     elif axes:
-        figures["heatmap"] = plots.plot_line(testbed.line(result, *axes))
-    table = testbed.units(result, reference)
+        figures["heatmap"] = plots.plot_line(tables.line(result, *axes))
+    table = tables.units(result, reference)
     written = [
         result.save(out / "result.nc"),
         write_atomically(out / "summary.csv", result.summary(reference=reference).to_csv),
         write_atomically(out / "units.csv", partial(table.to_csv, index=False)),
-        write_atomically(out / "units.tex", partial(Path.write_text, data=testbed.latex(table), encoding="utf-8")),
+        write_atomically(out / "units.tex", partial(Path.write_text, data=tables.latex(table), encoding="utf-8")),
     ]
     for name, figure in figures.items():
-        written += [
+        for kind in ("png", "svg"):
+            written.append(write_atomically(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)))
             write_atomically(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")
         ]
-    _show(result, reference)
-    _show_units(table)
+    _print_summary(result, reference)
+    _print_units(table)
     if note:
         print(f"\nin the figures: {note}")
     print("\nwritten: " + ", ".join(str(path) for path in written))
 
 
-def _show_units(units: pd.DataFrame) -> None:
-    wanted = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
-    columns = [(measure, part) for measure, part in wanted if measure in set(units["measure"])]
-    words = {"mean": "mean", "p25": "25%", "p75": "75%"}
-    table = Table("policy", *(f"{measure}: {words[part]}" for measure, part in columns), box=None, header_style="bold")
+def _print_units(units: pd.DataFrame) -> None:
+    candidates = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
+    columns = [(measure, part) for measure, part in candidates if measure in set(units["measure"])]
+    titles = {"mean": "mean", "p25": "25%", "p75": "75%"}
+    table = Table("policy", *(f"{measure}: {titles[part]}" for measure, part in columns), box=None, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
     for world, rows in units.groupby("world", sort=False):
@@ -59,15 +59,15 @@ def _show_units(units: pd.DataFrame) -> None:
             value = each.set_index("measure")[["mean", "mean_se", "p25", "p25_se", "p75", "p75_se"]].to_dict("index")
             cells = [f"{value[m][part]:.1f} ± {value[m][f'{part}_se']:.1f}" for m, part in columns]
             table.add_row(Text(f"  {name}"), *cells)
-    print("\nover units: mean and percentiles of the totals, ± their standard errors\n")
+    print("\nover units: mean and percentiles of the totals, ± standard error\n")
     _console().print(table)
 
 
-def _show(result: Result, reference: str | None) -> None:
+def _print_summary(result: Result, reference: str | None) -> None:
     summary, several = result.summary(reference=reference), len(result.policies) > 1
     name = reference or result.policies[0]
-    table = Table("policy", "mean", "± se", "sd", "95% of mean", box=None, header_style="bold")
-    for title in (f"minus {name}", "95% of it", "duels won") if several else ():
+    table = Table("policy", "mean", "± se", "sd", "95% interval", box=None, header_style="bold")
+    for title in (f"minus {name}", "its 95% interval", "duels won") if several else ():
         table.add_column(Text(title))
     for column in table.columns[1:]:
         column.justify = "right"
@@ -86,10 +86,10 @@ def _show(result: Result, reference: str | None) -> None:
                 cells += ["", ""] if policy == name else [f"{row[f'minus {name}']:+.1f}", f"{low:+.1f} to {high:+.1f}"]
                 cells.append(f"{100 * row['duels won']:.0f}%")
             table.add_row(Text(f"  {policy}"), *cells)
-    each = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
-    print(f"total regret over {result.data.sizes['trial']:,} {each}\n")
+    trials = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
+    print(f"total regret over {result.data.sizes['trial']:,} {trials}\n")
     if several:
-        print(f"minus {name}: difference to {name}, trial by trial; duels won: mean share against each other policy\n")
+        print(f"minus {name}: paired difference to {name}; duels won: mean win rate against the other policies\n")
     _console().print(table)
 
 

@@ -1,7 +1,7 @@
-"""A comparison cut into blocks: some trials of one policy in one world, each a pure function of its key.
+"""Blocks: the tasks of a comparison. A block is some trials of one policy in one world.
 
-Blocks are played on threads of this process or anywhere else (`larl.cluster`); what they give does not depend on where,
-when and in which order.
+A block is a pure function of its settings and of the code. Its arrays do not depend on where, when or in which order
+`larl.simulation.executors` runs it.
 """
 
 import hashlib
@@ -11,15 +11,10 @@ import os
 import platform
 import sys
 import time
-from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import islice
-from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import llvmlite
 import numba
@@ -28,26 +23,28 @@ from numpy.typing import NDArray
 
 from larl import __version__
 from larl._core.compile import source_digest
-from larl._core.interrupt import DeferInterrupt
+from larl._core.validation import InvalidValue
 from larl.policies import Policy
 from larl.policies._pooling import pooled
-from larl.simulation.cohort_engine import Rounds, empty_trace
-from larl.simulation.engine import Floats, play
+from larl.simulation.cohort_engine import CohortSimulation
+from larl.simulation.engine import Floats, empty_trace, run_trials
 from larl.worlds.base import World
 
+if TYPE_CHECKING:
+    from larl.simulation.store import Store
+
 Arrays = dict[str, NDArray[Any]]
-POINTS = 500  # times at which keep="summary" looks, at most
-QUICK_STEPS = 50_000  # steps of a thread's block: some hundredths of a second, short enough to report and to stop
-TASK_STEPS = 200_000  # steps of a block that is scheduled or stored: far longer than what scheduling it costs
-TICK = 1.0  # seconds after which one who waits for blocks looks up
+MAX_SUMMARY_TIMES = 500  # times at which keep="summary" records cumulative regret
+THREAD_BLOCK_STEPS = 50_000  # steps of a block on a thread: some hundredths of a second, so Ctrl-C acts quickly
+TASK_BLOCK_STEPS = 200_000  # steps of a block on a cluster or in a store: the overhead of a task is small in comparison
 
 
 @dataclass(frozen=True)
 class Block:
-    """Trials first … stop − 1 of one policy in one world, and what to keep of them."""
+    """Trials first … stop − 1 of one policy in one world."""
 
-    place: str  # the names of world and policy: for people, not part of the key
-    name: str
+    world_name: str  # names are for messages; they are not part of the key
+    policy_name: str
     world: World
     policy: Policy
     horizon: int
@@ -55,21 +52,21 @@ class Block:
     keep: str
     first: int
     stop: int
-    units: int | None = None  # of each trial, if trials are cohorts
+    units: int | None = None  # units of each trial, if trials are cohorts
     pooling: str = "none"
 
     @property
     def label(self) -> str:
-        """World, policy and trials, for people."""
-        return f"world {self.place!r}, policy {self.name!r}, trials {self.first}–{self.stop - 1}"
+        """World, policy and trials, for messages."""
+        return f"world {self.world_name!r}, policy {self.policy_name!r}, trials {self.first}–{self.stop - 1}"
 
     @property
     def steps(self) -> int:
-        """How many steps it plays."""
+        """Number of simulated steps."""
         return (self.stop - self.first) * self.horizon * (self.units or 1)
 
-    def about(self) -> dict[str, Any]:
-        """Everything that its arrays depend on, as JSON types."""
+    def to_dict(self) -> dict[str, Any]:
+        """All settings and code versions that determine the arrays, as JSON types."""
         cohort = {"units": self.units, "pooling": self.pooling} if self.units else {}
         return {
             "world": self.world.to_dict(),
@@ -78,62 +75,35 @@ class Block:
             "seed": self.seed,
             "keep": self.keep,
             "trials": [self.first, self.stop],
-            "code": code_of(self.policy, self.world),
+            "code": code_versions(self.policy, self.world),
         } | cohort
 
     def key(self) -> str:
-        """A digest of `about()`."""
-        return hashlib.sha256(json.dumps(self.about(), sort_keys=True).encode()).hexdigest()[:32]
-
-    def play(self) -> Arrays:
-        """keep="all": regret, arm and reward of every step. keep="summary": regret summed up to each of `times`.
-
-        Rows are trials; where trials are cohorts, a second axis is the unit.
-        """
-        latent, state = _start(self.world, self.policy, self.horizon, self.pooling)
-        if self.units and self.pooling != "none":
-            found = [self._cohort(latent, state, cohort) for cohort in range(self.first, self.stop)]
-            return {name: np.stack([one[name] for one in found]) for name in found[0]}
-        units, summary = self.units or 1, self.keep == "summary"
-        trials, first = (self.stop - self.first) * units, self.first * units
-        at = times(self.horizon) if summary else np.array([self.horizon - 1])
-        sums = np.empty((trials, at.size))
-        trace = empty_trace(1, int(np.diff(at, prepend=-1).max())) if summary else empty_trace(trials, self.horizon)
-        play(latent, state, self.seed, first, at, sums, trace)
-        return self._by_unit({"sums": sums} if summary else trace._asdict())
-
-    def _cohort(self, latent: Any, state: Any, cohort: int) -> Arrays:
-        rounds = Rounds(latent, state, self.units or 1, self.seed, cohort)
-        if self.keep == "summary":
-            return {"sums": rounds.sums(times(self.horizon))}
-        return rounds.play(self.horizon)._asdict()
-
-    def _by_unit(self, arrays: Arrays) -> Arrays:
-        if self.units is None:
-            return arrays
-        return {name: values.reshape(-1, self.units, values.shape[1]) for name, values in arrays.items()}
+        """Digest of `to_dict`, the block's name in a store."""
+        return digest(self.to_dict())
 
 
-class Played(NamedTuple):
-    """A block that was played: each trial's total regret, the seconds it took, its arrays unless they are stored."""
+class BlockResult(NamedTuple):
+    """Each trial's total regret, the run time in seconds, and the arrays (None if they were written to a store)."""
 
     totals: Floats
     seconds: float
     arrays: Arrays | None
 
 
-Step = tuple[Block, Played | Exception]
-Source = Callable[[Iterator[Block], Any], Iterator[tuple[Block, Arrays]]]  # blocks and a Progress in; arrays, in order
+def digest(settings: Mapping[str, Any]) -> str:
+    """Return 32 hex digits that identify settings given as JSON types, including their `code_versions`."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:32]
 
 
-@lru_cache(16)
-def _start(world: World, policy: Policy, horizon: int, pooling: str) -> tuple[Any, Any]:
-    return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
+def code_versions(*specs: Policy | World) -> dict[str, str]:
+    """Return the versions of everything that computes a result, and digests of the sources of external specs."""
+    modules = sorted({type(spec).__module__ for spec in specs if not type(spec).__module__.startswith("larl.")})
+    return _package_versions() | {f"source of {name}": _module_digest(name) for name in modules}
 
 
 @cache
-def code() -> dict[str, str]:
-    """What decides a block's bytes beside its settings: our kernels, and what compiles and calls them."""
+def _package_versions() -> dict[str, str]:
     return {
         "larl": __version__,
         "kernels": source_digest(),
@@ -144,41 +114,15 @@ def code() -> dict[str, str]:
     }
 
 
-def code_of(*specs: Policy | World) -> dict[str, str]:
-    """`code()`, and the sources of specs that come from outside the package."""
-    outside = sorted({type(spec).__module__ for spec in specs if not type(spec).__module__.startswith("larl.")})
-    return code() | {f"source of {name}": _source(name) for name in outside}
-
-
 @cache
-def _source(module: str) -> str:
+def _module_digest(module: str) -> str:
     return hashlib.sha256(inspect.getsource(sys.modules[module]).encode()).hexdigest()[:16]
 
 
-def times(horizon: int) -> NDArray[np.int64]:
-    """The steps at which keep="summary" looks."""
-    return np.unique(np.linspace(0, horizon - 1, min(horizon, POINTS)).round().astype(np.int64))
-
-
-def totals(arrays: Arrays) -> Floats:
-    """Each trial's total regret, of a cohort the mean over its units."""
-    found: Floats = arrays["sums"][..., -1] if "sums" in arrays else arrays["regret"].sum(axis=-1)
-    return found if found.ndim == 1 else found.mean(axis=1)
-
-
-def quick_size(steps: int, trials: int, threads: int) -> int:
-    """Trials, of so many steps each, of a block for so many threads."""
-    return max(1, min(QUICK_STEPS // steps, -(-trials // (4 * threads))))
-
-
-def task_size(steps: int, trials: int) -> int:
-    """Trials of a block that is scheduled or stored: it depends on the study alone, so that any run finds it again."""
-    return max(1, min(TASK_STEPS // steps, -(-trials // 4)))
-
-
-def cut(
+def make_blocks(
     worlds: Mapping[str, World],
     policies: Mapping[str, Policy],
+    *,
     horizon: int,
     trials: int,
     seed: int,
@@ -187,117 +131,100 @@ def cut(
     units: int | None = None,
     pooling: str = "none",
 ) -> Iterator[Block]:
-    """Every block of a comparison: world by world, policy by policy, in order of trials."""
-    for place, world in worlds.items():
-        for name, policy in policies.items():
+    """Yield every block of a comparison, of at most `size` trials each, by world, policy and trial."""
+    for world_name, world in worlds.items():
+        for policy_name, policy in policies.items():
             for first in range(0, trials, size):
-                stop = min(first + size, trials)
-                yield Block(place, name, world, policy, horizon, seed, keep, first, stop, units, pooling)
+                yield Block(
+                    world_name=world_name,
+                    policy_name=policy_name,
+                    world=world,
+                    policy=policy,
+                    horizon=horizon,
+                    seed=seed,
+                    keep=keep,
+                    first=first,
+                    stop=min(first + size, trials),
+                    units=units,
+                    pooling=pooling,
+                )
 
 
-def perform(block: Block) -> Played:
-    """Play a block."""
-    began = time.perf_counter()
-    arrays = block.play()
-    return Played(totals(arrays), time.perf_counter() - began, arrays)
+def thread_block_size(steps: int, trials: int, threads: int) -> int:
+    """Return the trials of a block for threads, where each trial has `steps` steps."""
+    return max(1, min(THREAD_BLOCK_STEPS // steps, -(-trials // (4 * threads))))
+
+
+def task_block_size(steps: int, trials: int) -> int:
+    """Return the trials of a block for a cluster or store; it depends on the study alone, so every run agrees."""
+    return max(1, min(TASK_BLOCK_STEPS // steps, -(-trials // 4)))
 
 
 def default_threads() -> int:
-    """As many threads as this process may use cores."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Players(Protocol):
-    """Who plays blocks: threads, or a cluster."""
+def run_block(block: Block, store: "Store | None" = None, required: Mapping[str, str] | None = None) -> BlockResult:
+    """Simulate a block, and write its arrays to the store if this machine can reach it.
 
-    def room(self) -> int:
-        """How many blocks may be under way."""
-
-    def submit(self, blocks: list[Block]) -> list[Any]:
-        """Begin; a future for each."""
-
-    def collect(self, futures: list[Any]) -> list[Played | Exception]:
-        """What became of futures that are done."""
-
-
-def stream(players: Players, blocks: Iterable[Block], *, ordered: bool, wait: Callable[[], None]) -> Iterator[Step]:
-    """Every block with what became of it.
-
-    `ordered`: in the order of `blocks`, else as they are finished. `wait` is called now and then while nothing happens.
+    `required` are the code versions of the process that started the study. A worker with other versions raises
+    InvalidValue, because its results could differ.
     """
-    rest, finished = iter(blocks), SimpleQueue[int]()
-    under_way: dict[int, tuple[Block, Any]] = {}
-    ready: dict[int, Played | Exception] = {}
-    begun = head = 0
-    while True:
-        more = list(islice(rest, max(0, players.room() - len(under_way))))
-        with DeferInterrupt():
-            for block, future in zip(more, players.submit(more) if more else [], strict=True):
-                under_way[begun] = block, future
-                future.add_done_callback(lambda _, mine=begun: finished.put(mine))
-                begun += 1
-        if not under_way:
-            return
-        done = _drained(finished)
-        if not done:
-            wait()
-        with DeferInterrupt():
-            ready |= zip(done, players.collect([under_way[place][1] for place in done]), strict=True)
-        while (place := head if ordered else next(iter(ready), -1)) in ready:
-            yield under_way.pop(place)[0], ready.pop(place)
-            head += 1
+    versions = code_versions(block.policy, block.world)
+    for name, version in (required or {}).items():
+        if versions.get(name) != version:
+            raise InvalidValue("worker", name, versions.get(name), f"{version}, as where the study was started")
+    started = time.perf_counter()
+    arrays = _simulate(block)
+    result = BlockResult(trial_totals(arrays), time.perf_counter() - started, arrays)
+    if store is None or not store.is_reachable():
+        return result
+    store.put(block, arrays)
+    return result._replace(arrays=None)
 
 
-def _drained(queue: "SimpleQueue[int]") -> list[int]:
-    """What is in the queue; if it is empty, what comes within a TICK."""
-    found = []
-    try:
-        found.append(queue.get(timeout=TICK))
-        while True:
-            found.append(queue.get_nowait())
-    except Empty:
-        return found
+def _simulate(block: Block) -> Arrays:
+    """Return a block's arrays; their first axis is the trial, and for cohorts the second axis is the unit.
+
+    keep="all": regret, arm and reward of every step. keep="summary": cumulative regret at `summary_times`.
+    """
+    latent, state = _initial_states(block.world, block.policy, block.horizon, block.pooling)
+    if block.units and block.pooling != "none":
+        cohorts = [_simulate_cohort(block, latent, state, cohort) for cohort in range(block.first, block.stop)]
+        return {name: np.stack([arrays[name] for arrays in cohorts]) for name in cohorts[0]}
+    units, summary = block.units or 1, block.keep == "summary"
+    trials, first = (block.stop - block.first) * units, block.first * units
+    times = summary_times(block.horizon) if summary else np.array([block.horizon - 1])
+    sums = np.empty((trials, times.size))
+    rows, steps = (1, int(np.diff(times, prepend=-1).max())) if summary else (trials, block.horizon)
+    trace = empty_trace(rows, steps)
+    run_trials(latent, state, block.seed, first, times, sums, trace)
+    arrays = {"sums": sums} if summary else trace._asdict()
+    if block.units is None:
+        return arrays
+    return {name: values.reshape(-1, block.units, values.shape[1]) for name, values in arrays.items()}
 
 
-def outcome(future: Any) -> Played | Exception:
-    """What became of a future that is done."""
-    try:
-        played: Played = future.result()
-    except Exception as error:  # whatever a policy, a full memory or a lost worker raises
-        return error
-    except CancelledError:  # Dask's are no Exceptions
-        return ConnectionError("its scheduler was lost")
-    return played
+def _simulate_cohort(block: Block, latent: Any, state: Any, cohort: int) -> Arrays:
+    simulation = CohortSimulation(latent, state, block.units or 1, block.seed, cohort)
+    if block.keep == "summary":
+        return {"sums": simulation.cumulative_regret(summary_times(block.horizon))}
+    return simulation.run(block.horizon)._asdict()
 
 
-class Threads:
-    """Threads of this process play the blocks."""
-
-    def __init__(self, count: int, perform: Callable[[Block], Played] = perform) -> None:
-        self._pool, self._count, self._perform = ThreadPoolExecutor(count, "larl"), count, perform
-
-    def room(self) -> int:
-        return 3 * self._count
-
-    def submit(self, blocks: list[Block]) -> list[Any]:
-        return [self._pool.submit(self._perform, block) for block in blocks]
-
-    def collect(self, futures: list[Any]) -> list[Played | Exception]:
-        return [outcome(future) for future in futures]
-
-    def close(self) -> None:
-        """Begin no more blocks, and wait for those that are being played."""
-        self._pool.shutdown(cancel_futures=True)
+@lru_cache(16)
+def _initial_states(world: World, policy: Policy, horizon: int, pooling: str) -> tuple[Any, Any]:
+    """Return the initial states of world and policy; the engine copies them for each trial."""
+    return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
 
 
-def on_threads(
-    blocks: Iterable[Block],
-    threads: int,
-    perform: Callable[[Block], Played] = perform,
-    *,
-    ordered: bool = True,
-    wait: Callable[[], None] = lambda: None,
-) -> Iterator[Step]:
-    """`stream` on threads of this process."""
-    with closing(Threads(threads, perform)) as players:
-        yield from stream(players, blocks, ordered=ordered, wait=wait)
+def summary_times(horizon: int) -> NDArray[np.int64]:
+    """Return the steps at which keep="summary" records cumulative regret."""
+    return np.unique(np.linspace(0, horizon - 1, min(horizon, MAX_SUMMARY_TIMES)).round().astype(np.int64))
+
+
+def trial_totals(arrays: Arrays) -> Floats:
+    """Return each trial's total regret; for a cohort, the mean over its units."""
+    totals: Floats = arrays["sums"][..., -1] if "sums" in arrays else arrays["regret"].sum(axis=-1)
+    return totals if totals.ndim == 1 else totals.mean(axis=1)

@@ -30,7 +30,8 @@ from larl.reports.auto.places import (
 from larl.reports.paper import stages
 from larl.simulation import plots
 from larl.simulation.figure import image
-from larl.simulation.result import Result, join
+from larl.simulation.result import Result
+from larl.simulation.result_files import join
 from larl.theory import regret_floor
 from larl.worlds.latent_ar import LatentAR
 
@@ -132,14 +133,14 @@ def _page(
     compared = ("LARL, told s = k", TUNED, "AdaptiveLARL", "SharedLARL", "Auto")
     shares = {name: [closed(one, each, name) for each in OURS] for name, one in results["test"].items()}
     mine = np.array([row[0].share for row in shares.values()])
-    figures = {"auto-test": plots.plot_closed(list(shares), OURS, list(shares.values()))}
+    figures = {"auto-test": plots.plot_gap_closed(list(shares), OURS, list(shares.values()))}
     shown = [BIC, TUNED, *reversed(OURS), KALMAN]
     for label, names in (("paper", list(sets["paper"])[:3]), ("stationary", list(sets["paper"])[3:])):
         joined = join(Result(results["paper"][name].data.sel(policy=shown)) for name in names)
         floors = {
             name: regret_floor(world) for name in names if isinstance(world := sets["paper"][name].world, LatentAR)
         }
-        figures[f"auto-{label}"] = plots.plot_regret(joined, skip="k", band="se", floors=floors)
+        figures[f"auto-{label}"] = plots.plot_regret(joined, skip="k", band="se", regret_floors=floors)
     ablation = found["ablation"]
     variants = tuple(each for each in ablation.policies if each not in (BIC, KALMAN))
     pieces = closed_table(dict.fromkeys(ablation.worlds, ablation), variants)

@@ -27,7 +27,7 @@ from larl.reports.paper.report import markdown, page
 from larl.reports.paper.sections import Section, claims_section, experiment_2, experiment_3, experiment_4, theory
 from larl.reports.paper.settings import ALL, HORIZON
 from larl.simulation.figure import image
-from larl.simulation.result import join
+from larl.simulation.result_files import join
 from larl.worlds import paper
 
 __all__ = ["Scope", "reproduce"]

@@ -142,21 +142,21 @@ def _regret_figures(main: Result, found: dict[str, Result]) -> dict[str, Figure]
         "regret": plots.plot_regret(
             shown,
             skip="k",
-            floors=floors,
+            regret_floors=floors,
             palette=PALETTE,
-            apart=apart,
+            overlay=apart,
             note=f"settings in brackets, {auto}",
         ),
         "regret-column": plots.plot_regret(
-            shown, skip="k", floors=floors, palette=PALETTE, apart=apart, note=f"{short}\n{auto}", column=True
+            shown, skip="k", regret_floors=floors, palette=PALETTE, overlay=apart, note=f"{short}\n{auto}", stacked=True
         ),
         "regret-tuned": plots.plot_regret(
             tuned,
             skip="k",
             band="se",
-            floors=floors,
+            regret_floors=floors,
             palette=PALETTE_TUNED,
-            apart=apart,
+            overlay=apart,
             note=f"tuned on other seeds, {auto}",
         ),
         "alpha": _alpha_figure(found),

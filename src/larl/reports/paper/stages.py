@@ -1,25 +1,17 @@
 """Running studies so that what is finished stays finished: one file a study, under a key of all that decides it."""
 
-import hashlib
-import json
 from pathlib import Path
 
-from larl._core.compile import source_digest
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue
-from larl.simulation.result import Result, load
+from larl.simulation.result import Result
+from larl.simulation.result_files import load
 from larl.simulation.study import Study
 
 
 def key(study: Study) -> str:
     """A digest of everything a study's result depends on, the code included."""
-    words = {
-        "worlds": {name: world.to_dict() for name, world in study.worlds.items()},
-        "policies": {name: spec.to_dict() for name, spec in study.policies.items()},
-        "size": [study.horizon, study.trials, study.seed, study.keep, study.units, study.pooling],
-        "code": source_digest(),
-    }
-    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
+    return study.digest()[:16]
 
 
 def steps(studies: dict[str, Study]) -> int:

@@ -1,0 +1,44 @@
+"""Files of results: NetCDF in the classic format with 64-bit offsets, which scipy reads and writes."""
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from larl._core.files import write_atomically
+from larl._core.validation import InvalidValue
+
+FORMAT = "larl result 1"
+
+
+def write_netcdf(data: xr.Dataset, path: Path) -> Path:
+    """Write the dataset of a result; raise InvalidValue if it exceeds the limits of the format."""
+    data = data.assign_attrs(format=FORMAT)
+    largest = max(variable.nbytes for variable in data.variables.values())
+    if largest >= 2**31:
+        accepted = "less than 2 GiB, the limit of the file format: use keep='summary' or fewer trials"
+        raise InvalidValue("Result.save", "largest variable, bytes", largest, accepted)
+    integers = [name for name in data.variables if data[name].dtype == np.int64]
+    if any(np.abs(data[name]).max(initial=0) >= 2**31 for name in integers):
+        accepted = "horizons and trials below 2³¹, the limit of the file format"
+        raise InvalidValue("Result.save", "time or trial", "too large", accepted)
+    encoding = {name: {"dtype": np.int32} for name in integers}
+    return write_atomically(
+        path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
+    )
+
+
+def read_netcdf(path: Path) -> xr.Dataset:
+    """Read the dataset of a result; raise InvalidValue if the file is missing, damaged or of another format."""
+    accepted = "a complete file that Result.save wrote"
+    if not path.is_file():
+        raise InvalidValue("load", "path", str(path), f"{accepted}; there is no such file")
+    try:
+        data = xr.load_dataset(path, engine="scipy")
+    except Exception as error:  # a damaged file can make the reader raise anything
+        raise InvalidValue("load", "path", str(path), f"{accepted}; this one cannot be read ({error})") from error
+    if data.attrs.pop("format", None) != FORMAT:
+        raise InvalidValue("load", "path", str(path), f"{accepted} (format {FORMAT!r})")
+    integers = {name: data[name].astype(np.int64) for name in data.variables if data[name].dtype == np.int32}
+    coords = {name: values for name, values in integers.items() if name in data.coords}
+    return data.assign(integers).assign_coords(coords)

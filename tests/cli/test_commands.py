@@ -1,0 +1,37 @@
+"""Help, version, `larl examples` and `larl policies`."""
+
+from importlib.resources import files
+
+import larl
+from tests.cli.running import run
+
+
+def test_help_and_version():
+    assert f"larl {larl.__version__}" in run("--version").stdout
+    text = run("--help").stdout
+    for name in ("paper", "report", "compare", "policies", "precompile", "examples", "diagnose"):
+        assert name in text
+    assert "--trials" in run("paper", "--help").stdout
+
+
+def test_policies_are_listed_and_described():
+    assert "SlidingWindowThompson" in run("policies").stdout
+    described = run("policies", "LARL").stdout
+    assert "alpha: float, default 1.0" in described
+    assert "s: int, required" in described
+    assert run("policies", "Nobody").returncode == 2
+
+
+def test_examples_are_listed_and_written(tmp_path):
+    listed = run("examples")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["rehearsal", "study"]
+    for name in ("rehearsal", "study"):
+        text = files("larl.examples").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        done = run("examples", name, "--to", tmp_path / "new")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "new" / f"{name}.toml").read_text(encoding="utf-8") == text
+    again = run("examples", "study", "--to", tmp_path / "new")
+    assert (again.returncode, "does not exist yet" in again.stderr) == (2, True)
+    unknown = run("examples", "sudy")
+    assert (unknown.returncode, "rehearsal or study" in unknown.stderr) == (2, True)
+    assert "larl examples study" in " ".join(run("compare", "--help").stdout.split())
