@@ -21,7 +21,7 @@ from larl._core.files import write_whole
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS
 from larl.simulation import tables
-from larl.worlds import LinearGaussianWorld, variants
+from larl.worlds import HeterogeneousUnits
 
 UNITS, DECISIONS, SEED = 70, 140, 0
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
     """A policy, the mean world of the units, and whether β varies between units (else only μ does)."""
 
     policy: Policy
-    base: LinearGaussianWorld
+    base: larl.LatentAR
     varies_beta: bool = True
 
 
@@ -54,7 +54,7 @@ def make_settings() -> dict[str, Setting]:
 
 def simulate(setting: Setting, spread: tuple[float, float], pooling: str, cohorts: int) -> larl.Result:
     mu, beta = spread
-    world = variants.HeterogeneousUnits(setting.base, mu=mu, beta=beta if setting.varies_beta else 0.0)
+    world = HeterogeneousUnits(setting.base, mu=mu, beta=beta if setting.varies_beta else 0.0)
     return larl.compare(
         {"it": setting.policy}, world, horizon=DECISIONS, trials=cohorts, seed=SEED, units=UNITS, pooling=pooling
     )
