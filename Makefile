@@ -1,13 +1,12 @@
 # make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    all of it, what Auto and pooling are worth and how far a diagnosis can be trusted (most of an hour):
-#              docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, figures
-# make test    every test
-# make stress  the tests that depend on time, 30 times with two busy processes beside them (hours);
-#              make stress RUNS=5 TESTS=tests/service/test_browser.py: fewer
-# make check   style, types, import order
-# make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
-# make torture kill the service, and try everything else that could break its word (hours): docs/reliability.md
-# Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
+# make docs    generate docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, and figures (about an hour)
+# make test    run all tests
+# make stress  run the tests 30 times beside two busy processes (hours), to find tests that depend on timing;
+#              fewer: make stress RUNS=5 TESTS=tests/service/test_browser.py
+# make check   check style, types and import order
+# make bench   run the benchmarks; generate docs/performance.md and tables of scale.md, reliability.md (about 15 minutes)
+# make torture run the fault-injection tests of the service (hours): docs/reliability.md
+# Each target installs what it needs into $(VENV); only Python ≥ 3.11 must be installed.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -46,7 +45,7 @@ check: $(VENV)/dev
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/bench
-	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
+	@$(PIP) contextualbandits || echo "contextualbandits could not be built from source: its rows will be marked as not measured"
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py --docs docs
 	$(BIN)/python benchmarks/load.py

@@ -34,10 +34,8 @@ def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference
         write_atomically(out / "units.tex", partial(Path.write_text, data=tables.latex(table), encoding="utf-8")),
     ]
     for name, figure in figures.items():
-        for kind in ("png", "svg"):
-            written.append(write_atomically(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)))
-            write_atomically(out / f"{name}.{kind}", partial(figure.savefig, dpi=200)) for kind in ("png", "svg")
-        ]
+        save = partial(figure.savefig, dpi=200)
+        written += [write_atomically(out / f"{name}.{kind}", save) for kind in ("png", "svg")]
     _print_summary(result, reference)
     _print_units(table)
     if note:
