@@ -1,13 +1,12 @@
-# make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    all of it, what Auto and pooling are worth and how far a diagnosis can be trusted (most of an hour):
-#              docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, figures
-# make test    every test
-# make stress  the tests that depend on time, 30 times with two busy processes beside them (hours);
-#              make stress RUNS=5 TESTS=tests/service/test_browser.py: fewer
-# make check   style, types, import order
-# make bench   the measurements behind every speed claim (a quarter of an hour or so): docs/performance.md
-# make torture kill the service, and try everything else that could break its word (hours): docs/reliability.md
-# Each sets up what it needs in $(VENV); nothing but Python ≥ 3.11 has to be there before.
+# make paper   reproduce the paper: results/paper/report.html, figures, data and claims
+# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md and their figures (about an hour)
+# make test    run all tests
+# make stress  run the tests that depend on time 30 times next to two busy processes (hours);
+#              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
+# make check   check style, types and import order
+# make bench   measure every number in docs/performance.md, the tables of scale.md and the load in reliability.md (15 minutes)
+# make torture kill the service, repeat requests, inject faults, and write docs/reliability.md (hours)
+# Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
 
 PYTHON ?= python3
 VENV ?= .venv
