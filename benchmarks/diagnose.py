@@ -1,8 +1,8 @@
-"""How far `larl diagnose` can be trusted: the table of docs/diagnose.md, and its figure.
+"""Error rates, coverage and run time of `larl diagnose`: the tables and the figure of docs/diagnose.md.
 
-python benchmarks/diagnose.py [--logs 400]           writes both tables into docs/ (some fifteen minutes)
-python benchmarks/diagnose.py --only periods         the table of periods and shared drift alone
-python benchmarks/diagnose.py --only times           how long a diagnosis takes
+python benchmarks/diagnose.py [--logs 400]           all tables (about fifteen minutes)
+python benchmarks/diagnose.py --only periods         only the tables of periods and of shared drift
+python benchmarks/diagnose.py --only times           only the run times
 """
 
 import argparse
@@ -23,7 +23,7 @@ from larl.diagnosis.fit import fit_orders
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import find_periodic
 from larl.diagnosis.together import find_together
-from larl.reports.paper.report import image
+from larl.simulation.figure import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.diagnosis.logs import at_hours, logs, stationary, still
@@ -35,74 +35,74 @@ TIMES_BEGIN, TIMES_END = "<!-- times: made by benchmarks/diagnose.py -->", "<!--
 SEED = 20
 
 
-def uneven(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Arms with noise of different size."""
+def scale_rewards(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Yield the logs with a different noise scale for each arm."""
     for frame in frames:
         yield frame.assign(r=frame.r * np.array([1.0, 3.0, 0.5])[frame.a])
 
 
-def crowd(count: int) -> Iterator[pd.DataFrame]:
-    """Logs of 40 units × 10 steps, each unit with a level of its own, nothing drifting."""
+def logs_of_many_units(count: int) -> Iterator[pd.DataFrame]:
+    """Yield logs of 40 units × 10 steps without drift, each unit with its own mean."""
     generator = np.random.default_rng(SEED)
     for number in range(count):
         units = logs(still(0.0, 1.0), 10, 40, SEED + number)
         yield pd.concat([each.assign(u=u, r=each.r + 3 * generator.normal()) for u, each in enumerate(units)])
 
 
-def rate(hits: list[bool]) -> str:
+def format_rate(hits: list[bool]) -> str:
     share = float(np.mean(hits))
     return f"{100 * share:.1f} ± {100 * np.sqrt(max(share * (1 - share), 1e-9) / len(hits)):.1f}"
 
 
 def drift_rows(count: int) -> list[str]:
-    """How often drift is reported, row by row of the table."""
-    two, three, even = still(0.0, 1.0), still(0.0, 0.5, 1.0), still(0.0, 0.0)
-    still_logs: dict[str, Callable[[int], Iterator[pd.DataFrame]]] = {
-        "2 arms at random": lambda steps: logs(two, steps, count, SEED),
-        "3 arms at random, noises 1, 3 and ½": lambda steps: uneven(logs(three, steps, count, SEED)),
-        "2 equal arms by UCB": lambda steps: logs(even, steps, count, SEED, larl.UCB()),
-        "3 arms by UCB, noises 1, 3 and ½": lambda steps: uneven(logs(three, steps, count, SEED, larl.UCB())),
-        "2 equal arms by Thompson sampling": lambda steps: logs(even, steps, count, SEED, larl.ThompsonSampling()),
-        "2 equal arms by LARL, s = 5": lambda steps: logs(even, steps, count, SEED, larl.LARL(5)),
+    """Return the table of how often drift is reported."""
+    two_arms, three_arms, equal_arms = still(0.0, 1.0), still(0.0, 0.5, 1.0), still(0.0, 0.0)
+    without_drift: dict[str, Callable[[int], Iterator[pd.DataFrame]]] = {
+        "2 arms, random choice": lambda steps: logs(two_arms, steps, count, SEED),
+        "3 arms, random choice, noise 1, 3 and ½": lambda steps: scale_rewards(logs(three_arms, steps, count, SEED)),
+        "2 equal arms, UCB": lambda steps: logs(equal_arms, steps, count, SEED, larl.UCB()),
+        "3 arms, UCB, noise 1, 3 and ½": lambda steps: scale_rewards(logs(three_arms, steps, count, SEED, larl.UCB())),
+        "2 equal arms, Thompson sampling": lambda steps: logs(equal_arms, steps, count, SEED, larl.ThompsonSampling()),
+        "2 equal arms, LARL, s = 5": lambda steps: logs(equal_arms, steps, count, SEED, larl.LARL(5)),
     }
-    moving = {
+    with_drift = {
         f"k = {k}, {name}": lambda steps, world=world: logs(world, steps, count, SEED)
         for k in (1, 5, 10)
         for name, world in (("the paper's start", larl.worlds.paper(k)), ("stationary start", stationary(k)))
     }
-    found = ["| | 50 steps | 200 steps |", "| --- | --- | --- |"]
-    for title, cases in (("no drift", still_logs), ("the paper's worlds", moving)):
-        found.append(f"| **{title}** | | |")
+    lines = ["| | 50 steps | 200 steps |", "| --- | --- | --- |"]
+    for title, cases in (("no drift", without_drift), ("the paper's worlds", with_drift)):
+        lines.append(f"| **{title}** | | |")
         for name, frames in cases.items():
-            cells = [rate([said(make_log(each)) for each in frames(steps)]) for steps in (50, 200)]
-            found.append(f"| {name} | {cells[0]} | {cells[1]} |")
-            print(found[-1], flush=True)
+            cells = [format_rate([reports_drift(make_log(each)) for each in frames(steps)]) for steps in (50, 200)]
+            lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+            print(lines[-1], flush=True)
         if title == "no drift":
-            units = rate([said(make_log(each)) for each in crowd(count // 4)])
-            found.append(f"| 40 units of 10 steps, each with its own level ({count // 4} logs) | {units} | |")
-            print(found[-1], flush=True)
-    return found
+            units = format_rate([reports_drift(make_log(each)) for each in logs_of_many_units(count // 4)])
+            lines.append(f"| 40 units of 10 steps, each with its own mean ({count // 4} logs) | {units} | |")
+            print(lines[-1], flush=True)
+    return lines
 
 
-def said(log: Log) -> bool:
+def reports_drift(log: Log) -> bool:
     return find_drift(log).verdict == "drift"
 
 
 def range_rows(count: int) -> list[str]:
-    """How often ranges and intervals hold the truth."""
+    """Return the table of how often ranges and intervals contain the true value."""
     columns = (
         "200 steps",
         "order k",
-        "mean width of its range",
+        "mean number of orders in the range",
         "loss of the best fixed arm",
         "the state's share of variance",
     )
-    found = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
+    lines = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
     for k in (1, 5, 10):
         for name, world in (("the paper's start", larl.worlds.paper(k)), ("stationary start", stationary(k))):
-            held: list[bool] = []
-            fixed: list[bool] = []
-            shared: list[bool] = []
+            order_covered: list[bool] = []
+            loss_covered: list[bool] = []
+            share_covered: list[bool] = []
             widths = []
             share = world.stationary_var / (world.stationary_var + 1.0)
             for trial, frame in enumerate(logs(world, 200, count, SEED)):
@@ -111,28 +111,36 @@ def range_rows(count: int) -> list[str]:
                 log = make_log(frame)
                 drift = find_drift(log)
                 fits = fit_orders(log, drift.direction)
-                got = estimate(log, fits, drift.direction, drift.verdict == "drift", 0)
-                held.append(got.orders[0] <= k <= got.orders[1])
-                widths.append(got.orders[1] - got.orders[0] + 1)
-                fixed.append(got.of("fixed").low <= loss <= got.of("fixed").high)
-                shared.append(got.of("share").low <= share <= got.of("share").high)
-            found.append(f"| k = {k}, {name} | {rate(held)} | {np.mean(widths):.1f} | {rate(fixed)} | {rate(shared)} |")
-            print(found[-1], flush=True)
-    return found
+                estimates = estimate(log, fits, drift.direction, drift.verdict == "drift", 0)
+                first, last = estimates.orders
+                order_covered.append(first <= k <= last)
+                widths.append(last - first + 1)
+                loss_covered.append(estimates.of("fixed").low <= loss <= estimates.of("fixed").high)
+                share_covered.append(estimates.of("share").low <= share <= estimates.of("share").high)
+            cells = [
+                format_rate(order_covered),
+                f"{np.mean(widths):.1f}",
+                format_rate(loss_covered),
+                format_rate(share_covered),
+            ]
+            lines.append(f"| k = {k}, {name} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return lines
 
 
-def same_rows(count: int) -> str:
-    """How often a drift that all arms share is said to matter."""
+def shared_drift_rate(count: int) -> str:
+    """Return how often a drift that all arms share is reported to change their order."""
     shared = larl.LatentAR(gammas=[0.9], beta=[1.0, 1.0], mu=[0.0, 0.3])
     hits = []
     for frame in logs(shared, 200, count, SEED):
         log = make_log(frame)
         drift = find_drift(log)
         hits.append(estimate(log, fit_orders(log, drift.direction), drift.direction, True, 0).same_beta <= LEVEL)
-    return rate(hits)
+    return format_rate(hits)
 
 
-def seconds(rows: int) -> float:
+def diagnosis_seconds(rows: int) -> float:
+    """Return the seconds of a diagnosis with its page."""
     frame = next(logs(stationary(5), rows, 1, SEED))
     started = time.perf_counter()
     larl.diagnose(frame, progress=False).save(DOCS.parent / "results" / "bench" / "diagnosis")
@@ -140,22 +148,22 @@ def seconds(rows: int) -> float:
 
 
 def period_rows(count: int) -> list[str]:
-    """How often a periodic component is reported: without dates, and with decisions at 9, 14 and 19 o'clock."""
+    """Return the table of how often a period is reported, without dates and with three decisions a day."""
     oscillating = larl.LatentAR(gammas=[1.4, -0.8], beta=[-1.0, 1.0], mu=[0.0, 0.0])
     worlds = {
         "constant means": still(0.0, 1.0),
         "k = 1, stationary start": stationary(1),
         "k = 5, stationary start": stationary(5),
         "k = 10, the paper's start": larl.worlds.paper(10),
-        "a drift that oscillates (γ = 1.4, −0.8)": oscillating,
+        "oscillating drift (γ = 1.4, −0.8)": oscillating,
     }
-    of_hour = np.array([1.2, -0.3, -0.9])  # a time of day with a standard deviation of 0.9
-    found = [
+    of_hour = np.array([1.2, -0.3, -0.9])  # effect of the time of day, with a standard deviation of 0.9
+    lines = [
         "| | 120 steps | 120 steps, dates | 300 steps | 300 steps, dates |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for title, effect in (("no period", np.zeros(3)), ("a time of day of sd 0.9", of_hour)):
-        found.append(f"| **{title}** | | | | |")
+    for title, effect in (("no period", np.zeros(3)), ("effect of the time of day, sd 0.9", of_hour)):
+        lines.append(f"| **{title}** | | | | |")
         for name, world in worlds.items():
             if effect.any() and name not in list(worlds)[:2]:
                 continue
@@ -164,60 +172,60 @@ def period_rows(count: int) -> list[str]:
                 frames = [
                     frame.assign(r=frame.r + effect[np.arange(steps) % 3]) for frame in logs(world, steps, count, SEED)
                 ]
-                cells.append(rate([find_periodic(make_log(frame)).found for frame in frames]))
-                cells.append(rate([find_periodic(make_log(at_hours(frame))).found for frame in frames]))
-            found.append(f"| {name} | {' | '.join(cells)} |")
-            print(found[-1], flush=True)
-    return found
+                cells.append(format_rate([find_periodic(make_log(frame)).found for frame in frames]))
+                cells.append(format_rate([find_periodic(make_log(at_hours(frame))).found for frame in frames]))
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return lines
 
 
 def together_rows(count: int) -> list[str]:
-    """How often units are reported to drift together."""
+    """Return the table of how often units are reported to drift together."""
     own = larl.LatentAR(gammas=[0.9], beta=[-1.0, 1.0], mu=[0.0, 0.0])
-    found = ["| | 5 units × 40 steps | 20 units × 40 steps |", "| --- | --- | --- |"]
+    lines = ["| | 5 units × 40 steps | 20 units × 40 steps |", "| --- | --- | --- |"]
     for name, world, size in (
         ("constant means", still(0.0, 1.0), 0.0),
-        ("each unit has its own drift (k = 1)", own, 0.0),
-        ("its own drift and a shared one of a quarter of the variance", own, 1.45),
-        ("a shared drift of half of the variance", still(0.0, 1.0), 1.0),
+        ("own drift of each unit (k = 1)", own, 0.0),
+        ("own drift, and shared drift with a quarter of the variance", own, 1.45),
+        ("shared drift with half of the variance", still(0.0, 1.0), 1.0),
     ):
         cells = []
         for units in (5, 20):
             hits = []
             for number in range(count):
-                shared = size * path(40, SEED + number)
+                shared = size * ar1_path(40, SEED + number)
                 frames = logs(world, 40, units, 1000 * SEED + number)
                 frame = pd.concat([each.assign(u=u, r=each.r + shared) for u, each in enumerate(frames)])
                 hits.append(find_together(make_log(frame)).found)
-            cells.append(rate(hits))
-        found.append(f"| {name} | {' | '.join(cells)} |")
-        print(found[-1], flush=True)
-    return found
+            cells.append(format_rate(hits))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    return lines
 
 
-def path(steps: int, seed: int) -> np.ndarray:
-    """A stationary AR(1) path with γ = 0.9 and variance 1."""
+def ar1_path(steps: int, seed: int) -> np.ndarray:
+    """Return a stationary AR(1) path with γ = 0.9 and variance 1."""
     generator = np.random.default_rng(seed)
-    found = np.empty(steps)
-    found[0] = generator.normal()
+    z = np.empty(steps)
+    z[0] = generator.normal()
     for t in range(1, steps):
-        found[t] = 0.9 * found[t - 1] + np.sqrt(1 - 0.81) * generator.normal()
-    return found
+        z[t] = 0.9 * z[t - 1] + np.sqrt(1 - 0.81) * generator.normal()
+    return z
 
 
-def context_row(count: int) -> str:
-    """How often drift is reported in a log without drift after a context was taken off."""
+def context_rate(count: int) -> str:
+    """Return how often drift is reported in logs without drift after the effect of contexts was removed."""
     hits = []
     for number, frame in enumerate(logs(still(0.0, 1.0), 100, count, SEED)):
         generator = np.random.default_rng(number)
-        x, place = generator.normal(size=100), generator.choice(["a", "b", "c"], size=100)
-        effect = x * np.where(frame.a == 1, 1.0, -1.0) + (place == "b")
-        hits.append(said(make_log(frame.assign(r=frame.r + effect, x=x, place=place), context=["x", "place"])))
-    return rate(hits)
+        x, group = generator.normal(size=100), generator.choice(["a", "b", "c"], size=100)
+        effect = x * np.where(frame.a == 1, 1.0, -1.0) + (group == "b")
+        hits.append(reports_drift(make_log(frame.assign(r=frame.r + effect, x=x, group=group), context=["x", "group"])))
+    return format_rate(hits)
 
 
-def replaced(begin: str, end: str, parts: list[str]) -> None:
-    """Put a part into the page, between its marks."""
+def write_part(begin: str, end: str, parts: list[str]) -> None:
+    """Replace the part of docs/diagnose.md between two markers."""
     page = DOCS / "diagnose.md"
     before, rest = page.read_text(encoding="utf-8").split(begin)
     after = rest.split(end)[1]
@@ -226,7 +234,7 @@ def replaced(begin: str, end: str, parts: list[str]) -> None:
 
 
 def write_periods(count: int) -> None:
-    """The table of periods and shared drift."""
+    """Write the tables of periods and of shared drift."""
     parts = [
         f"Percent of {count:,} logs in which a periodic component is reported (p ≤ {LEVEL}), ± one standard error:",
         "",
@@ -236,45 +244,47 @@ def write_periods(count: int) -> None:
         "",
         *together_rows(count),
         "",
-        f"After two contexts with an effect were taken off, drift is reported in {context_row(count)} percent of "
-        f"{count:,} logs of 100 steps without drift.",
+        f"Drift is reported in {context_rate(count)} percent of {count:,} logs of 100 steps without drift, after the "
+        "effect of two contexts was removed.",
     ]
-    replaced(PERIODS_BEGIN, PERIODS_END, parts)
+    write_part(PERIODS_BEGIN, PERIODS_END, parts)
 
 
 def write_times() -> None:
-    """How long a diagnosis takes."""
-    seconds(100)  # compiles what is not yet
-    took = [f"{seconds(rows):.0f} s for {rows:,} rows" for rows in (200, 10_000, 100_000)]
-    replaced(TIMES_BEGIN, TIMES_END, [f"From table to page, with compiled kernels: {', '.join(took)}."])
+    """Write the run times."""
+    diagnosis_seconds(100)  # compile before measuring
+    times = [f"{diagnosis_seconds(rows):.0f} s for {rows:,} rows" for rows in (200, 10_000, 100_000)]
+    write_part(
+        TIMES_BEGIN, TIMES_END, [f"Run time from the table to the page, with compiled kernels: {', '.join(times)}."]
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--only", choices=["periods", "times"])
-    asked = parser.parse_args()
-    count, few = asked.logs, max(asked.logs // 8, 10)
-    if asked.only != "times":
+    options = parser.parse_args()
+    count, slow_count = options.logs, max(options.logs // 8, 10)
+    if options.only != "times":
         write_periods(max(count // 4, 10))
-    if asked.only != "periods":
+    if options.only != "periods":
         write_times()
-    if asked.only:
+    if options.only:
         return
     parts = [
-        f"Percent of {count:,} logs in which drift is reported (p ≤ {LEVEL}), ± one standard error; arms are chosen at "
-        "random unless a policy is named:",
+        f"Percent of {count:,} logs in which drift is reported (p ≤ {LEVEL}), ± one standard error; random choice "
+        "unless a policy is named:",
         "",
         *drift_rows(count),
         "",
-        f"Percent of {few} logs in which a 95% range or interval holds the truth:",
+        f"Percent of {slow_count} logs in which a 95% range or interval contains the true value:",
         "",
-        *range_rows(few),
+        *range_rows(slow_count),
         "",
-        f"A drift that all arms share (β = 1 for both) is reported to move them apart in {same_rows(few)} percent of "
-        f"{few} logs.",
+        f"A drift that all arms share (β = 1 for both) is reported to change their order in "
+        f"{shared_drift_rate(slow_count)} percent of {slow_count} logs.",
     ]
-    replaced(BEGIN, END, parts)
+    write_part(BEGIN, END, parts)
     sample = larl.diagnose(next(logs(stationary(1), 200, 1, SEED)), replay=False, progress=False)
     (DOCS / "images" / "diagnose.png").write_bytes(image(plot_time(sample, LIGHT), "png"))
     print(f"written: {DOCS / 'images' / 'diagnose.png'}")

@@ -1,4 +1,4 @@
-"""How cost grows: with the steps of a trial (and the memory with them), trials, lags and arms."""
+"""Growth of time and memory with the number of steps, and of time with the number of trials, lags and arms."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from typing import Any
 
 import larl
 from larl import worlds
-from measure import exponent, play, quickest, save, world_of
+from measure import exponent, make_run, save, shortest_times, world_with_arms
 
 STEPS = [10**power for power in range(3, 8)]
 TRIALS = [100, 1_000, 10_000, 100_000]
@@ -21,55 +21,55 @@ spec = {"LARL(5)": larl.LARL(5), "UCB()": larl.UCB()}[name]
 def run(horizon):
     larl.compare({"it": spec}, larl.worlds.paper(1), horizon=horizon, trials=1, keep="summary", threads=1)
 run(500)
-def quickest(horizon, repeats):
+def shortest(horizon, repeats):
     times = []
     for _ in range(repeats):
         started = time.process_time()
         run(horizon)
         times.append(time.process_time() - started)
     return min(times)
-fixed = quickest(500, 7)
-seconds = quickest(steps, 7 if steps < 10**6 else 2 if steps < 10**7 else 1)
+fixed = shortest(500, 7)
+seconds = shortest(steps, 7 if steps < 10**6 else 2 if steps < 10**7 else 1)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
 print(json.dumps({"seconds": seconds, "fixed": fixed, "peak_mb": peak}))
 """
 
 
-def long_trial(name: str, steps: int) -> dict[str, Any]:
-    """Seconds (all, and those of a trial of 500 steps) and peak memory of one long trial, in a process of its own."""
+def run_long_trial(name: str, steps: int) -> dict[str, Any]:
+    """Run one long trial in a new process; return its seconds, those of a trial of 500 steps, and the peak memory."""
     command = [sys.executable, "-c", ONE_RUN, name, str(steps)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return {"steps": steps} | json.loads(done.stdout)
 
 
-def fitted(sizes: list[int], seconds: list[float], first: int) -> dict[str, Any]:
-    """Sizes, seconds, and the exponent over the sizes from `first` on."""
-    kept = [(size, cost) for size, cost in zip(sizes, seconds, strict=True) if size >= first]
+def fit_exponent(sizes: list[int], seconds: list[float], first: int) -> dict[str, Any]:
+    """Return sizes, times in µs, and the exponent fit_exponent over the sizes from `first`."""
+    pairs = [(size, cost) for size, cost in zip(sizes, seconds, strict=True) if size >= first]
     return {"sizes": sizes, "us": [1e6 * each for each in seconds], "from": first, "to": sizes[-1]} | {
-        "exponent": exponent([size for size, _ in kept], [cost for _, cost in kept])
+        "exponent": exponent([size for size, _ in pairs], [cost for _, cost in pairs])
     }
 
 
 def main() -> None:
-    found: dict[str, Any] = {"long": {}}
+    results: dict[str, Any] = {"long": {}}
     for name in ("LARL(5)", "UCB()"):
-        rows = [long_trial(name, steps) for steps in STEPS]
-        fit = fitted(STEPS, [max(row["seconds"] - row["fixed"], 1e-9) for row in rows], 10**5)
-        found["long"][name] = {"rows": rows, "fit": fit}
+        rows = [run_long_trial(name, steps) for steps in STEPS]
+        fit = fit_exponent(STEPS, [max(row["seconds"] - row["fixed"], 1e-9) for row in rows], 10**5)
+        results["long"][name] = {"rows": rows, "fit": fit}
         print(
             name,
             [f"{row['steps']:,}: {row['seconds']:.3g} s, {row['peak_mb']:.0f} MB" for row in rows],
             fit["exponent"],
         )
-    took = quickest({str(n): play(larl.LARL(5), worlds.paper(1), 100, n, 1) for n in TRIALS}, 3)
-    found["trials"] = fitted(TRIALS, list(took.values()), 100)
-    works = {str(s): play(larl.LARL(s), world_of(2), 400, 10, 1) for s in LAGS}
-    found["s"] = fitted(LAGS, [each / 4000 for each in quickest(works, 5).values()], 20)
-    works = {str(arms): play(larl.LARL(5), world_of(arms), 400, 5, 1) for arms in ARMS}
-    found["arms"] = fitted(ARMS, [each / 2000 for each in quickest(works, 5).values()], 10)
+    times = shortest_times({str(n): make_run(larl.LARL(5), worlds.paper(1), 100, n, 1) for n in TRIALS}, 3)
+    results["trials"] = fit_exponent(TRIALS, list(times.values()), 100)
+    calls = {str(s): make_run(larl.LARL(s), world_with_arms(2), 400, 10, 1) for s in LAGS}
+    results["s"] = fit_exponent(LAGS, [each / 4000 for each in shortest_times(calls, 5).values()], 20)
+    calls = {str(arms): make_run(larl.LARL(5), world_with_arms(arms), 400, 5, 1) for arms in ARMS}
+    results["arms"] = fit_exponent(ARMS, [each / 2000 for each in shortest_times(calls, 5).values()], 10)
     for name in ("trials", "s", "arms"):
-        print(name, found[name])
-    save("growth", found)
+        print(name, results[name])
+    save("growth", results)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What the service bears: the table of docs/reliability.md under "Load".
+"""Throughput and latency of the service: writes the table "Load" of docs/reliability.md.
 
-python benchmarks/load.py [--seconds 10] [--rounds 3]    writes into docs/ (a minute or two)
+python benchmarks/load.py [--seconds 10] [--rounds 3]    (one or two minutes)
 
-Bare commits and the service take turns on the same disk. The service runs as users run it: its own process, HTTP, SQLite
-synced at every commit. Clients are as light as they can be made, as they share the machine.
+Bare commits and the service alternate on the same disk. The service runs as in production: its own process, HTTP, SQLite
+with a sync at every commit. The clients do as little work as possible, because they share the machine.
 """
 
 import argparse
@@ -38,10 +38,10 @@ CLIENTS = (1, 8, 64)
 UNITS = 10_000
 
 
-def bare(folder: Path, seconds: float) -> dict[str, float]:
-    """Commits a second of rows as long as the journal's, one a commit, with nothing around them.
+def measure_bare_commits(folder: Path, seconds: float) -> dict[str, float]:
+    """Return commits per second of rows of the journal's length, one row for each commit.
 
-    "heap": into a table without an index; "journal": into the journal's own.
+    "heap" is a table without an index, "journal" the journal table.
     """
     path = folder / f"bare-{time.monotonic_ns()}.db"
     Database(f"sqlite:///{path}", create=True).close()
@@ -50,7 +50,7 @@ def bare(folder: Path, seconds: float) -> dict[str, float]:
     connection.execute("PRAGMA synchronous=FULL")
     names = ", ".join(f'"{column.name}"' for column in journal.c)
     connection.execute(f"CREATE TABLE heap ({names}, PRIMARY KEY (seq))")
-    found, seq = {}, 0
+    rates, seq = {}, 0
     for table in ("heap", "journal"):
         statement = f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(journal.c))})"
         count, end = 0, time.perf_counter() + seconds / 2
@@ -62,144 +62,147 @@ def bare(folder: Path, seconds: float) -> dict[str, float]:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(statement, values)
             connection.execute("COMMIT")
-        found[table] = count / (seconds / 2)
+        rates[table] = count / (seconds / 2)
     connection.close()
-    return found
+    return rates
 
 
 @contextmanager
-def served(storage: str, bound: bool = False) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
-    """A service, bound to one core or not: its port, its process, and how long it took to start."""
-    began = time.perf_counter()
+def running_service(storage: str, one_core: bool = False) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
+    """Start a service, on one core or on any; yield its port, its process and its start-up time."""
+    started = time.perf_counter()
     command = [sys.executable, "-c", "from larl.cli import main; main()", "serve", "--storage", storage, "--port", "0"]
     process = subprocess.Popen([*command, "--no-auth"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
-    if bound:
+    if one_core:
         os.sched_setaffinity(process.pid, {max(os.sched_getaffinity(0))})
     line = process.stdout.readline()
     try:
-        yield int(re.findall(r":(\d+) ", line)[0]), process, time.perf_counter() - began
+        yield int(re.findall(r":(\d+) ", line)[0]), process, time.perf_counter() - started
     finally:
         process.terminate()
         process.wait()
 
 
-class Line:
-    """A connection that is kept."""
+class Connection:
+    """A persistent HTTP connection."""
 
     def __init__(self, port: int) -> None:
         self.port = port
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a body; what it is answered."""
+        """Send a request; return the response body."""
         if not hasattr(self, "writer"):
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         text = json.dumps(body).encode()
-        head = (
+        request = (
             f"POST {path} HTTP/1.1\r\nHost: it\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
         )
-        self.writer.write(head.encode() + text)
-        answered = await self.reader.readuntil(b"\r\n\r\n")
-        answer = await self.reader.readexactly(int(re.findall(rb"content-length: (\d+)", answered)[0]))
-        assert answered.startswith(b"HTTP/1.1 200"), answer
-        return json.loads(answer)
+        self.writer.write(request.encode() + text)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        response = await self.reader.readexactly(int(re.findall(rb"content-length: (\d+)", head)[0]))
+        assert head.startswith(b"HTTP/1.1 200"), response
+        return json.loads(response)
 
 
-async def client(port: int, name: str, end: float, times: list[float]) -> None:
-    """Decides and sends rewards, one after the other, for a unit of its own."""
-    line, step = Line(port), 0
+async def send_commands(port: int, name: str, end: float, times: list[float]) -> None:
+    """Request decisions and send rewards for one unit until `end`."""
+    connection, step = Connection(port), 0
     while time.perf_counter() < end:
-        began = time.perf_counter()
-        decision = await line.post("/v1/studies/load/decisions", {"unit": name, "key": f"{name}-{step}"})
-        between = time.perf_counter()
-        await line.post(f"/v1/decisions/{decision['id']}/reward", {"key": f"{name}-{step}", "value": 0.5})
-        times += [between - began, time.perf_counter() - between]
+        started = time.perf_counter()
+        decision = await connection.post("/v1/studies/load/decisions", {"unit": name, "key": f"{name}-{step}"})
+        decided = time.perf_counter()
+        await connection.post(f"/v1/decisions/{decision['id']}/reward", {"key": f"{name}-{step}", "value": 0.5})
+        times += [decided - started, time.perf_counter() - decided]
         step += 1
 
 
-async def load(port: int, clients: int, seconds: float, tag: str) -> dict[str, float]:
-    """Requests a second, and how long they took."""
+async def measure_rate(port: int, clients: int, seconds: float, tag: str) -> dict[str, float]:
+    """Return requests per second and latencies in ms."""
     times: list[float] = []
-    began = time.perf_counter()
-    await asyncio.gather(*(client(port, f"{tag}-{i}", began + seconds, times) for i in range(clients)))
-    took = time.perf_counter() - began
-    return {"rate": len(times) / took, "p50": 1e3 * np.quantile(times, 0.5), "p99": 1e3 * np.quantile(times, 0.99)}
+    started = time.perf_counter()
+    await asyncio.gather(*(send_commands(port, f"{tag}-{i}", started + seconds, times) for i in range(clients)))
+    elapsed = time.perf_counter() - started
+    return {"rate": len(times) / elapsed, "p50": 1e3 * np.quantile(times, 0.5), "p99": 1e3 * np.quantile(times, 0.99)}
 
 
-def rounds(folder: Path, count: int, seconds: float) -> dict[str, Any]:
-    """Bare commits and the service, in turns; of each the best."""
-    found: dict[str, Any] = {"bare": {"heap": 0.0, "journal": 0.0}}
+def measure_rounds(folder: Path, count: int, seconds: float) -> dict[str, Any]:
+    """Measure bare commits and the service in alternation; return the best of each."""
+    results: dict[str, Any] = {"bare": {"heap": 0.0, "journal": 0.0}}
     with (
-        served(f"sqlite:///{folder / 'any.db'}") as (one, _, _),
-        served(f"sqlite:///{folder / 'one.db'}", bound=True) as (other, _, _),
+        running_service(f"sqlite:///{folder / 'any.db'}") as (one, _, _),
+        running_service(f"sqlite:///{folder / 'one.db'}", one_core=True) as (other, _, _),
     ):
         ports = {"any": one, "one": other}
         for port in ports.values():
-            asyncio.run(Line(port).post("/v1/studies", {"study": "load", **STUDY}))
-            asyncio.run(load(port, 4, 2.0, "first"))
-        for turn in range(count):
-            found["bare"] = {table: max(rate, found["bare"][table]) for table, rate in bare(folder, seconds).items()}
+            asyncio.run(Connection(port).post("/v1/studies", {"study": "load", **STUDY}))
+            asyncio.run(measure_rate(port, 4, 2.0, "first"))
+        for number in range(count):
+            results["bare"] = {
+                table: max(rate, results["bare"][table])
+                for table, rate in measure_bare_commits(folder, seconds).items()
+            }
             for clients, (cores, port) in product(CLIENTS, ports.items()):
-                print(f"round {turn + 1} of {count}: {clients} clients, {cores} core", file=sys.stderr)
-                now = asyncio.run(load(port, clients, seconds, f"{turn}-{clients}"))
-                if now["rate"] > found.get(f"{clients} {cores}", {"rate": 0.0})["rate"]:
-                    found[f"{clients} {cores}"] = now
-    return found
+                print(f"round {number + 1} of {count}: {clients} clients, {cores} core", file=sys.stderr)
+                rates = asyncio.run(measure_rate(port, clients, seconds, f"{number}-{clients}"))
+                if rates["rate"] > results.get(f"{clients} {cores}", {"rate": 0.0})["rate"]:
+                    results[f"{clients} {cores}"] = rates
+    return results
 
 
-def in_memory(folder: Path, batch: int) -> float:
-    """Microseconds of processor time a command takes, with all that the database does, in turns of `batch`."""
+def command_time(folder: Path, batch: int) -> float:
+    """Return the processor time of a command in µs, including the database, in batches of `batch`."""
     database = Database(f"sqlite:///{folder / f'memory-{batch}.db'}", write=True, create=True)
     desk = Desk(Journal(database))
     desk.do([Command("study", "load", "load", STUDY)])
     best = float("inf")
     for step in range(max(300 // batch, 20)):
-        began = time.process_time()
+        started = time.process_time()
         names = [f"u{i}" for i in range(batch)]
-        words = {"available": None, "reason": None, "context": None}
-        answers = desk.do([Command("decision", "load", f"{step}-{u}", {"unit": u, **words}, u) for u in names])
-        ids = [json.loads(answer)["id"] for answer in answers if isinstance(answer, bytes)]
+        options = {"available": None, "reason": None, "context": None}
+        responses = desk.do([Command("decision", "load", f"{step}-{u}", {"unit": u, **options}, u) for u in names])
+        ids = [json.loads(response)["id"] for response in responses if isinstance(response, bytes)]
         desk.do([Command("reward", "load", one, {"decision": one, "value": 0.5, "arm": None}) for one in ids])
-        best = min(best, time.process_time() - began)
+        best = min(best, time.process_time() - started)
     desk.close()
     database.close()
     return 1e6 * best / (2 * batch)
 
 
-def resident(process: subprocess.Popen[str]) -> float:
-    """Megabytes that a process holds."""
+def resident_megabytes(process: subprocess.Popen[str]) -> float:
+    """Return the resident_megabytes memory of a process in MB."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
 
 
-def many(folder: Path) -> dict[str, float]:
-    """10,000 units: what a start takes, and what the service holds once all of them have decided again."""
+def measure_many_units(folder: Path) -> dict[str, float]:
+    """Return the start-up time and the memory of a service with 10,000 units, before and after decisions of all of them."""
     storage, path = f"sqlite:///{folder / 'many.db'}", folder / "many.db"
-    with served(storage) as (port, _, _):
-        asyncio.run(Line(port).post("/v1/studies", {"study": "load", **STUDY}))
-        asyncio.run(everybody(port, "one"))
+    with running_service(storage) as (port, _, _):
+        asyncio.run(Connection(port).post("/v1/studies", {"study": "load", **STUDY}))
+        asyncio.run(send_for_all_units(port, "one"))
     size = sum(Path(f"{path}{end}").stat().st_size for end in ("", "-wal") if Path(f"{path}{end}").exists())
-    with served(storage) as (port, process, start):
-        empty = resident(process)
-        asyncio.run(everybody(port, "two"))
-        full = resident(process)
+    with running_service(storage) as (port, process, start):
+        empty = resident_megabytes(process)
+        asyncio.run(send_for_all_units(port, "two"))
+        full = resident_megabytes(process)
     return {"start": start, "empty": empty, "full": full, "bytes": size / (2 * UNITS)}
 
 
-async def everybody(port: int, key: str) -> None:
-    """A decision and a reward for every unit."""
+async def send_for_all_units(port: int, key: str) -> None:
+    """Request a decision and send a reward for every unit."""
 
     async def some(first: int) -> None:
-        line = Line(port)
+        connection = Connection(port)
         for unit in range(first, UNITS, 64):
-            decision = await line.post("/v1/studies/load/decisions", {"unit": f"u{unit}", "key": f"{key}-{unit}"})
-            await line.post(f"/v1/decisions/{decision['id']}/reward", {"key": f"{key}-{unit}", "value": 0.5})
+            decision = await connection.post("/v1/studies/load/decisions", {"unit": f"u{unit}", "key": f"{key}-{unit}"})
+            await connection.post(f"/v1/decisions/{decision['id']}/reward", {"key": f"{key}-{unit}", "value": 0.5})
 
     await asyncio.gather(*(some(first) for first in range(64)))
 
 
-def mind_size() -> int:
-    """Bytes of what is kept of one unit."""
+def unit_bytes() -> int:
+    """Return the bytes of the state of one unit."""
     from larl.service.terms import Terms
 
     mind = Mind(Terms.of({"study": "load", **STUDY}), 0)
@@ -207,29 +210,28 @@ def mind_size() -> int:
     return mind.size
 
 
-def page(found: dict[str, Any]) -> str:
-    """The part of the page."""
-    rate, bare_rate = found["rounds"], found["rounds"]["bare"]
+def page(data: dict[str, Any]) -> str:
+    """Return the generated part of the page."""
+    rates, bare_rate = data["rounds"], data["rounds"]["bare"]
     lines = [
-        f"Bare SQLite, one row a commit, synced, from a loop that does nothing else: {bare_rate['heap']:,.0f} commits a second "
-        f"into a table without an index, {bare_rate['journal']:,.0f} into the journal's own. The service, on the same disk in "
-        "turns with it:",
+        f"A loop that only commits one synced row at a time to SQLite reaches {bare_rate['heap']:,.0f} commits per second for a table "
+        f"without an index and {bare_rate['journal']:,.0f} for the journal table. The service, measured in alternation on the same disk:",
         "",
-        "| clients | service on | requests a second | of bare commits, no index | of bare commits, journal | p50 | p99 |",
+        "| clients | service on | requests per second | % of bare commits, no index | % of bare commits, journal | p50 | p99 |",
         "| ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for clients, cores in product(CLIENTS, ("any", "one")):
-        one = rate[f"{clients} {cores}"]
+        one = rates[f"{clients} {cores}"]
         shares = " | ".join(f"{100 * one['rate'] / bare_rate[table]:.0f}%" for table in ("heap", "journal"))
         row = (clients, f"{cores} core", f"{one['rate']:,.0f}", shares, f"{one['p50']:.1f} ms", f"{one['p99']:.1f} ms")
         lines.append(f"| {' | '.join(map(str, row))} |")
-    work, crowd = found["work"], found["many"]
+    work, units = data["work"], data["many"]
     lines += [
         "",
-        f"Half are decisions, half rewards. A command alone in its turn takes {work['1'] / 1e3:.2f} ms of processor time, database "
-        f"and all, in a turn of 32 {work['32'] / 1e3:.2f} ms. {UNITS:,} units: a start takes {crowd['start']:.1f} s; once all of "
-        f"them have decided the process holds {crowd['full']:,.0f} MB ({crowd['empty']:,.0f} before). What is kept of one unit "
-        f"takes {found['mind'] / 1e3:.0f} kB, a command {crowd['bytes'] / 1e3:.1f} kB on the disk (snapshots included).",
+        f"Half of the requests are decisions, half are rewards. A command in a batch of its own takes {work['1'] / 1e3:.2f} ms of processor "
+        f"time, including the database; in a batch of 32 it takes {work['32'] / 1e3:.2f} ms. With {UNITS:,} units the service starts in "
+        f"{units['start']:.1f} s and uses {units['empty']:,.0f} MB of memory, and {units['full']:,.0f} MB after a decision of every unit. The state of one "
+        f"unit takes {data['mind'] / 1e3:.0f} kB of memory, a command {units['bytes'] / 1e3:.1f} kB on disk, including snapshots.",
     ]
     return "\n".join(lines)
 
@@ -238,18 +240,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = Path(name)
-        found = {
-            "rounds": rounds(folder, wanted.rounds, wanted.seconds),
-            "work": {str(batch): in_memory(folder, batch) for batch in (1, 32)},
-            "many": many(folder),
-            "mind": mind_size(),
+        data = {
+            "rounds": measure_rounds(folder, options.rounds, options.seconds),
+            "work": {str(batch): command_time(folder, batch) for batch in (1, 32)},
+            "many": measure_many_units(folder),
+            "mind": unit_bytes(),
         }
-    (FOLDER / "load.json").write_text(json.dumps(found, indent=2))
-    part, path = page(found), DOCS / "reliability.md"
+    (FOLDER / "load.json").write_text(json.dumps(data, indent=2))
+    part, path = page(data), DOCS / "reliability.md"
     print(part)
     if path.exists() and BEGIN in (text := path.read_text(encoding="utf-8")):
         before, after = text.split(BEGIN)[0], text.split(END)[1]

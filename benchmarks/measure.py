@@ -1,6 +1,6 @@
-"""How everything here is measured: the sides of a ratio take turns in one run, and the least of each counts.
+"""Timing functions: the two sides of a ratio alternate in one process, and the shortest time of each counts.
 
-Time is processor time unless said otherwise, which others on the same machine disturb least.
+Time is processor time unless stated otherwise, because other processes on the machine affect it least.
 """
 
 import json
@@ -19,73 +19,73 @@ from larl.simulation.tasks import cut, default_threads, on_threads, quick_size
 from larl.worlds import Simulator
 
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
-Works = Mapping[str, Callable[[], object]]
+Calls = Mapping[str, Callable[[], object]]
 
 
-def quickest(works: Works, repeats: int = 7, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
-    """Seconds of the quickest call of each, after one that is not counted; they take turns."""
-    found = {}
-    for name, work in works.items():
-        work()
-        found[name] = float("inf")
+def shortest_times(calls: Calls, repeats: int = 7, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
+    """Return the seconds of the shortest call of each function, without a first call; the functions alternate."""
+    shortest = {}
+    for name, call in calls.items():
+        call()
+        shortest[name] = float("inf")
     for _ in range(repeats):
-        for name, work in works.items():
+        for name, call in calls.items():
             started = clock()
-            work()
-            found[name] = min(found[name], clock() - started)
-    return found
+            call()
+            shortest[name] = min(shortest[name], clock() - started)
+    return shortest
 
 
-def world_of(arms: int) -> larl.LatentAR:
-    """A world with as many arms as wanted."""
+def world_with_arms(arms: int) -> larl.LatentAR:
+    """Return a world with this number of arms."""
     return larl.LatentAR(gammas=[0.9], beta=np.linspace(-1, 1, arms).tolist(), mu=[0.0] * arms)
 
 
-def play(
+def make_run(
     spec: larl.policies.Policy, world: larl.worlds.World, steps: int, trials: int, threads: int
 ) -> Callable[[], None]:
-    """A call that plays so many trials."""
+    """Return a function that simulates the trials."""
     size = quick_size(steps, trials, threads)
 
-    def work() -> None:
-        for _, played in on_threads(cut({"": world}, {"": spec}, steps, trials, 0, "all", size), threads):
-            if isinstance(played, Exception):
-                raise played
+    def run() -> None:
+        for _, result in on_threads(cut({"": world}, {"": spec}, steps, trials, 0, "all", size), threads):
+            if isinstance(result, Exception):
+                raise result
 
-    return work
+    return run
 
 
-def live(spec: larl.policies.Policy, world: larl.worlds.World, steps: int) -> np.ndarray:
-    """µs of every decide + observe of an agent in one trial."""
-    agent, walk = larl.Agent(spec, world.arms, seed=1, horizon=steps, world=world), Simulator(world, 1, 0)
-    took = np.empty(steps)
+def agent_step_times(spec: larl.policies.Policy, world: larl.worlds.World, steps: int) -> np.ndarray:
+    """Return the µs of every decide + observe of an agent in one trial."""
+    agent, simulator = larl.Agent(spec, world.arms, seed=1, horizon=steps, world=world), Simulator(world, 1, 0)
+    times = np.empty(steps)
     for t in range(steps):
         started = time.perf_counter()
         decision = agent.decide()
-        between = time.perf_counter()
+        decided = time.perf_counter()
         arm = int(str(decision.arm))
-        reward = walk.reward(arm)
-        again = time.perf_counter()
+        reward = simulator.reward(arm)
+        resumed = time.perf_counter()
         agent.observe(decision, reward)
-        took[t] = (between - started + time.perf_counter() - again) * 1e6
-        walk.advance(arm)
-    return took
+        times[t] = (decided - started + time.perf_counter() - resumed) * 1e6
+        simulator.advance(arm)
+    return times
 
 
 def state_bytes(state: object) -> int:
-    """The memory of all arrays of a State."""
+    """Return the size of all arrays of a State in bytes."""
     if isinstance(state, tuple):
         return sum(map(state_bytes, state))
     return state.nbytes if isinstance(state, np.ndarray) else 0
 
 
 def exponent(sizes: list[float], costs: list[float]) -> float:
-    """The slope of log cost over log size."""
+    """Return the slope of log cost over log size."""
     return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
-def save(name: str, found: dict[str, Any]) -> None:
-    """Keep what was found as JSON, with the circumstances."""
+def save(name: str, results: dict[str, Any]) -> None:
+    """Write results to a JSON file, with the versions, the machine and its load."""
     about = {
         "larl": larl.__version__,
         "numba": numba.__version__,
@@ -97,5 +97,5 @@ def save(name: str, found: dict[str, Any]) -> None:
     }
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.json"
-    path.write_text(json.dumps({"about": about} | found, indent=1) + "\n")
+    path.write_text(json.dumps({"about": about} | results, indent=1) + "\n")
     print(f"written: {path}")

@@ -1,10 +1,10 @@
-"""What more cores give: measured here with one and two workers, computed for a thousand; makes docs/scale.md.
+"""Scaling over cores, measured with one and two workers and simulated for a thousand: writes docs/scale.md.
 
     python benchmarks/scale.py [--out results/bench/scale.json] [--docs docs] [--reuse]
 
-Measured: seconds of a block, overhead of a task, bytes of a block, time with one thread and with one and two worker
-processes, each the least of several repetitions. Computed: the same study on up to 2,000 cores, by a small simulation
-of a scheduler that hands out one task after another.
+Measured: seconds of a block, overhead of a task, bytes of a block, and the time of a study with threads and with worker
+processes, each the shortest of several repetitions. Simulated: a large study on up to 2,000 cores, with one scheduler
+that sends one task after another.
 """
 
 import argparse
@@ -37,130 +37,138 @@ STUDY = Study(
     {"k = 5": worlds.paper(5)}, {"LARL, s = 5": larl.LARL(5), "LARL, s = 10": larl.LARL(10)}, 1000, 4000, keep="summary"
 )
 TINY = Study({"k = 5": worlds.paper(5)}, {"UCB": larl.UCB()}, 10, 400, keep="summary")
-BIG_STEPS = 10**11  # of the study that is simulated: 100 candidates × 10 worlds × 100,000 units × 1,000 decisions
+BIG_STEPS = 10**11  # steps of the simulated study: 100 candidates × 10 worlds × 100,000 units × 1,000 decisions
 CORES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 BLOCK_STEPS = (200_000, 2_000_000, 20_000_000)
-LINK = 125e6  # bytes a second that reach the one who started the study: 1 Gbit/s
+LINK = 125e6  # bytes per second from the workers to the client: 1 Gbit/s
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
-def best(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, dict[str, float]]:
-    """The least of several calls of each, which take turns: seconds on the clock, and of processors in this process."""
-    times: dict[str, list[list[float]]] = {name: [] for name in works}
+def shortest_times(calls: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, dict[str, float]]:
+    """Return the shortest wall time and processor time of this process of each function; the functions alternate."""
+    times: dict[str, list[list[float]]] = {name: [] for name in calls}
     for _ in range(repeats):
-        for name, work in works.items():
+        for name, call in calls.items():
             before = time.perf_counter(), time.process_time()
-            work()
+            call()
             after = time.perf_counter(), time.process_time()
-            times[name].append([late - early for early, late in zip(before, after, strict=True)])
-    least = {name: np.min(each, axis=0).tolist() for name, each in times.items()}
-    return {name: dict(zip(("clock_s", "here_s"), each, strict=True)) for name, each in least.items()}
+            times[name].append([end - start for start, end in zip(before, after, strict=True)])
+    shortest = {name: np.min(each, axis=0).tolist() for name, each in times.items()}
+    return {name: dict(zip(("wall_s", "processor_s"), each, strict=True)) for name, each in shortest.items()}
 
 
-def blocks(study: Study, keep: str = "summary") -> list[Any]:
+def make_blocks(study: Study, keep: str = "summary") -> list[Any]:
     size = task_size(study.horizon, study.trials)
     return list(cut(study.worlds, study.policies, study.horizon, study.trials, study.seed, keep, size))
 
 
 def block_costs() -> dict[str, float]:
-    """Processor seconds of a block of each policy."""
-    firsts = {block.name: block for block in blocks(STUDY) if block.first == 0}
-    for block in firsts.values():
+    """Return the processor seconds of a block of each policy."""
+    first_blocks = {block.name: block for block in make_blocks(STUDY) if block.first == 0}
+    for block in first_blocks.values():
         perform(block)
-    return {name: took["here_s"] for name, took in best({n: block.play for n, block in firsts.items()}).items()}
+    return {
+        name: times["processor_s"]
+        for name, times in shortest_times({n: block.play for n, block in first_blocks.items()}).items()
+    }
 
 
 def block_bytes() -> dict[str, dict[str, int]]:
-    """Bytes of a task, of its result and of its file, for each way of keeping."""
-    found = {}
+    """Return the bytes of a task, of its result and of its file, for each value of `keep`."""
+    sizes = {}
     with tempfile.TemporaryDirectory() as folder:
         store = Store.open(Path(folder), {})
         for keep in ("summary", "all"):
-            block = blocks(STUDY, keep)[0]
-            played = perform(block)
-            assert played.arrays is not None
-            file = store.put(block, played.arrays)
-            found[keep] = {
+            block = make_blocks(STUDY, keep)[0]
+            result = perform(block)
+            assert result.arrays is not None
+            file = store.put(block, result.arrays)
+            sizes[keep] = {
                 "task": len(pickle.dumps(block)),
-                "result": len(pickle.dumps(played)),
+                "result": len(pickle.dumps(result)),
                 "file": file.stat().st_size,
-                "stored result": len(pickle.dumps(played._replace(arrays=None))),
+                "stored result": len(pickle.dumps(result._replace(arrays=None))),
             }
-    return found
+    return sizes
 
 
-def stored(address: str) -> None:
-    """The study, with a store of its own."""
+def run_with_store(address: str) -> None:
+    """Run the study with a new store."""
     with tempfile.TemporaryDirectory() as folder:
         STUDY.run(cluster=address, progress=False, store=folder)
 
 
-def runs() -> dict[str, Any]:
-    """The study on threads and on worker processes that run already, in turns; and a task that does next to nothing."""
-    works: dict[str, Callable[[], object]] = {
+def measure_runs() -> dict[str, Any]:
+    """Measure the study on threads and on running worker processes in alternation, and the overhead of a task."""
+    calls: dict[str, Callable[[], object]] = {
         f"threads: {count}": partial(STUDY.run, threads=count, progress=False) for count in (1, 2)
     }
     with contextlib.ExitStack() as stack:
         for count in (1, 2):
-            began = time.perf_counter()
+            started = time.perf_counter()
             client = stack.enter_context(connected(f"local:{count}"))
-            start, address, began = time.perf_counter() - began, client.scheduler.address, time.perf_counter()
+            startup, address, started = time.perf_counter() - started, client.scheduler.address, time.perf_counter()
             STUDY.run(cluster=address, progress=False)  # also loads the kernels
-            first = time.perf_counter() - began
-            works[f"worker processes: {count}"] = partial(STUDY.run, cluster=address, progress=False)
-            works[f"worker processes: {count}, with a store"] = partial(stored, address)
+            first_run = time.perf_counter() - started
+            calls[f"worker processes: {count}"] = partial(STUDY.run, cluster=address, progress=False)
+            calls[f"worker processes: {count}, with a store"] = partial(run_with_store, address)
         TINY.run(cluster=address, progress=False, block=1)
-        task = best({"": partial(TINY.run, cluster=address, progress=False, block=1)})[""]
-        found = best(works)
+        task = shortest_times({"": partial(TINY.run, cluster=address, progress=False, block=1)})[""]
+        times = shortest_times(calls)
     per_task = {name: seconds / TINY.trials for name, seconds in task.items()}
-    return {"start_s": start, "first_s": first, "task": per_task, "runs": found}
+    return {"start_s": startup, "first_s": first_run, "task": per_task, "runs": times}
 
 
-def simulate(cores: int, cost: Any, overhead: float, moved: float) -> float:
-    """Seconds until the last result has arrived.
+def simulate(cores: int, cost: Any, overhead: float, transfer: float) -> float:
+    """Return the seconds until the last result has arrived.
 
-    One who hands out tasks and takes results, `overhead` seconds for each block, one block at a time; `cores` that each
-    play one block at a time; `moved` seconds of the link for each result. At most AHEAD blocks a core are under way.
+    The scheduler spends `overhead` seconds on each block, one block at a time. A core runs one block at a time. The
+    link transfers a result in `transfer` seconds. At most AHEAD blocks per core are pending.
     """
     server = link = 0.0
     free = [0.0] * cores
-    returning: list[float] = []  # when blocks that are under way will be done
+    returning: list[float] = []  # end times of the pending blocks
     for seconds in cost:
         if len(returning) >= AHEAD * cores:
-            link = max(link, heapq.heappop(returning)) + moved
+            link = max(link, heapq.heappop(returning)) + transfer
             server = max(server, link)
         server += overhead
         done = max(server, heapq.heappop(free)) + seconds
         heapq.heappush(free, done)
         heapq.heappush(returning, done)
     while returning:
-        link = max(link, heapq.heappop(returning)) + moved
+        link = max(link, heapq.heappop(returning)) + transfer
     return max(server, link)
 
 
-def curves(found: dict[str, Any]) -> list[dict[str, float]]:
-    """The simulated study: for each size of block and number of cores, seconds and efficiency."""
-    per_step = np.array(list(found["block_s"].values())) / found["block_steps"]
-    overhead, rows = found["task"]["here_s"], []
+def simulate_cores(data: dict[str, Any]) -> list[dict[str, float]]:
+    """Simulate the large study; return seconds and efficiency for each block size and number of cores."""
+    per_step = np.array(list(data["block_s"].values())) / data["block_steps"]
+    overhead, rows = data["task"]["processor_s"], []
     for steps in BLOCK_STEPS:
         count = BIG_STEPS // steps
         cost = np.random.default_rng(0).choice(per_step, count) * steps
         for cores in CORES:
-            took = simulate(cores, cost, overhead, found["bytes"]["summary"]["stored result"] / LINK)
+            seconds = simulate(cores, cost, overhead, data["bytes"]["summary"]["stored result"] / LINK)
             ideal = float(cost.sum()) / cores
-            rows.append({"block_steps": steps, "cores": cores, "seconds": took, "efficiency": ideal / took})
+            rows.append({"block_steps": steps, "cores": cores, "seconds": seconds, "efficiency": ideal / seconds})
     return rows
 
 
-def draw(rows: list[dict[str, float]]) -> Figure:
+def plot_cores(rows: list[dict[str, float]]) -> Figure:
     figure = Figure(figsize=(7.6, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for place, steps in enumerate(BLOCK_STEPS):
-        mine = [row for row in rows if row["block_steps"] == steps]
-        cores = [row["cores"] for row in mine]
-        look = {"color": COLOURS[place], "linestyle": STYLES[place], "marker": ".", "label": f"{steps / 1e6:g} M steps"}
-        left.plot(cores, [row["seconds"] / 60 for row in mine], **look)
-        right.plot(cores, [100 * row["efficiency"] for row in mine], **look)
+    for number, steps in enumerate(BLOCK_STEPS):
+        selected = [row for row in rows if row["block_steps"] == steps]
+        cores = [row["cores"] for row in selected]
+        style = {
+            "color": COLOURS[number],
+            "linestyle": STYLES[number],
+            "marker": ".",
+            "label": f"{steps / 1e6:g} M steps",
+        }
+        left.plot(cores, [row["seconds"] / 60 for row in selected], **style)
+        right.plot(cores, [100 * row["efficiency"] for row in selected], **style)
     left.set(xscale="log", yscale="log", xlabel="cores", ylabel="minutes")
     right.set(xscale="log", xlabel="cores", ylabel="efficiency, percent", ylim=(0, 104))
     left.yaxis.set_major_formatter("{x:g}")
@@ -176,74 +184,75 @@ def measure() -> dict[str, Any]:
     load, blocks_s = os.getloadavg()[0], block_costs()
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before the start",
-        "study_steps": sum(block.steps for block in blocks(STUDY)),
-        "blocks": len(blocks(STUDY)),
-        "block_steps": blocks(STUDY)[0].steps,
+        "study_steps": sum(block.steps for block in make_blocks(STUDY)),
+        "blocks": len(make_blocks(STUDY)),
+        "block_steps": make_blocks(STUDY)[0].steps,
         "block_s": blocks_s,
         "bytes": block_bytes(),
-        **runs(),
+        **measure_runs(),
     }
 
 
-def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
-    """The measured part of docs/scale.md."""
-    serial, task, kept = found["runs"]["threads: 1"], found["task"], found["bytes"]
+def page(data: dict[str, Any], rows: list[dict[str, float]]) -> str:
+    """Return the measured part of docs/scale.md."""
+    serial, task, sizes = data["runs"]["threads: 1"], data["task"], data["bytes"]
     lines = [
-        f"Made by `python benchmarks/scale.py --docs docs`; not typed by hand. Machine: {found['machine']}.",
-        f"All rows took turns, {REPEATS} times; each number is the least. Efficiency is the time of one thread over",
-        "that of the row and its number of threads or workers. Scheduler and client are on the same two cores.",
+        f"Generated by `python benchmarks/scale.py --docs docs`. Machine: {data['machine']}.",
+        f"The rows were measured in alternation, {REPEATS} times; each time is the shortest. Efficiency is the",
+        "time of one thread divided by that of the row and by its number of threads or workers. Scheduler and",
+        "client use the same two cores.",
         "",
-        f'The study: {found["study_steps"] / 1e6:.0f} million steps in {found["blocks"]} blocks, `keep = "summary"`.',
+        f'The study has {data["study_steps"] / 1e6:.0f} million steps in {data["blocks"]} blocks, `keep = "summary"`.',
         "",
         "| | seconds | efficiency |",
         "| --- | --- | --- |",
     ]
-    for name, one in found["runs"].items():
-        efficiency = serial["clock_s"] / one["clock_s"] / (2 if ": 2" in name else 1)
-        lines.append(f"| {name} | {one['clock_s']:.2f} | {100 * efficiency:.0f}% |")
+    for name, one in data["runs"].items():
+        efficiency = serial["wall_s"] / one["wall_s"] / (2 if ": 2" in name else 1)
+        lines.append(f"| {name} | {one['wall_s']:.2f} | {100 * efficiency:.0f}% |")
     lines += [
         "",
-        "The parts of the model:",
+        "Parameters of the model:",
         "",
         "| | |",
         "| --- | --- |",
         *(
-            f"| c, a block of {found['block_steps']:,} steps, {name} | {1e3 * seconds:.0f} ms, "
-            f"{1e6 * seconds / found['block_steps']:.2f} µs a step |"
-            for name, seconds in found["block_s"].items()
+            f"| c, one block of {data['block_steps']:,} steps, {name} | {1e3 * seconds:.0f} ms, "
+            f"{1e6 * seconds / data['block_steps']:.2f} µs per step |"
+            for name, seconds in data["block_s"].items()
         ),
-        f"| o, a task: processor time of scheduler and client together | {1e3 * task['here_s']:.1f} ms |",
-        f"| the same on the clock, 2 workers on the same 2 cores | {1e3 * task['clock_s']:.1f} ms |",
-        f"| start of 2 workers | {found['start_s']:.1f} s |",
-        f"| the first study on them, which loads the kernels | {found['first_s']:.1f} s |",
+        f"| o, one task: processor time of scheduler and client | {1e3 * task['processor_s']:.1f} ms |",
+        f"| one task: wall time, 2 workers on the same 2 cores | {1e3 * task['wall_s']:.1f} ms |",
+        f"| start-up of 2 workers | {data['start_s']:.1f} s |",
+        f"| first study on new workers, which loads the kernels | {data['first_s']:.1f} s |",
         *(
-            f'| bytes of a task; result; file, `keep = "{keep}"` | {size["task"]:,}; {size["result"]:,}; '
+            f'| bytes of a task, its result and its file, `keep = "{keep}"` | {size["task"]:,}; {size["result"]:,}; '
             f"{size['file']:,} |"
-            for keep, size in kept.items()
+            for keep, size in sizes.items()
         ),
-        f"| bytes of a result whose worker wrote it to the store | {kept['summary']['stored result']:,} |",
+        f"| bytes of a result that the worker wrote to the store | {sizes['summary']['stored result']:,} |",
     ]
     example = [row for row in rows if row["cores"] == 1000]
-    mean = float(np.mean(list(found["block_s"].values()))) / found["block_steps"]
+    mean = float(np.mean(list(data["block_s"].values()))) / data["block_steps"]
     lines += [
         "",
-        f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) at the mean of",
-        f"these costs, {1e6 * mean:.2f} µs a step, is {BIG_STEPS * mean / 3600:.0f} core hours. On 1,000 cores, by",
-        "simulation, with a store that the workers see:",
+        f"A study of {BIG_STEPS:,} steps (100 candidates × 10 worlds × 100,000 units × 1,000 decisions) takes",
+        f"{BIG_STEPS * mean / 3600:.0f} core hours at the mean of these costs, {1e6 * mean:.2f} µs per step.",
+        "Simulation of 1,000 cores with a store that the workers can access:",
         "",
-        "| steps a block | blocks | c/o, cores that one scheduler feeds | minutes | efficiency |",
+        "| steps per block | blocks | c/o, cores that one scheduler can serve | minutes | efficiency |",
         "| --- | --- | --- | --- | --- |",
         *(
             f"| {row['block_steps']:,} | {BIG_STEPS // int(row['block_steps']):,} "
-            f"| {mean * row['block_steps'] / task['here_s']:,.0f} | {row['seconds'] / 60:.1f} "
+            f"| {mean * row['block_steps'] / task['processor_s']:,.0f} | {row['seconds'] / 60:.1f} "
             f"| {100 * row['efficiency']:.0f}% |"
             for row in example
         ),
         "",
-        "![Minutes and efficiency over cores, for three sizes of block](images/scale.png)",
+        "![Minutes and efficiency over cores, for three block sizes](images/scale.png)",
         "",
-        "*Simulated, from the measured costs above. Where time stays flat, one scheduler is at its limit; longer",
-        "blocks move that limit.*",
+        "*Simulated from the measured costs above. Where the time does not fall with more cores, the scheduler is the",
+        "limit; longer blocks raise that limit.*",
     ]
     return "\n".join(lines)
 
@@ -251,22 +260,24 @@ def page(found: dict[str, Any], rows: list[dict[str, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/bench/scale.json"))
-    parser.add_argument("--docs", type=Path, help="Also write the measured part of scale.md, and its figure, there.")
-    parser.add_argument("--reuse", action="store_true", help="Measure nothing; take what is in the file of --out.")
+    parser.add_argument("--docs", type=Path, help="Folder of scale.md: write its measured part and its figure.")
+    parser.add_argument(
+        "--reuse", action="store_true", help="Read the measurements from the file of --out instead of measuring."
+    )
     options = parser.parse_args()
-    found = json.loads(options.out.read_text(encoding="utf-8")) if options.reuse else measure()
-    rows = curves(found)
-    text = page(found, rows)
+    data = json.loads(options.out.read_text(encoding="utf-8")) if options.reuse else measure()
+    rows = simulate_cores(data)
+    text = page(data, rows)
     print(text)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(
-        json.dumps(found | {"simulated": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        json.dumps(data | {"simulated": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     if options.docs:
         path = options.docs / "scale.md"
         before, rest = path.read_text(encoding="utf-8").split(BEGIN)
         path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-        draw(rows).savefig(options.docs / "images" / "scale.png", dpi=160)
+        plot_cores(rows).savefig(options.docs / "images" / "scale.png", dpi=160)
     print(f"\nwritten: {options.out}")
 
 

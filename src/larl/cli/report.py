@@ -33,7 +33,7 @@ def paper(
     from larl._core.files import output_folder
     from larl.reports.paper import Scope, reproduce
 
-    scope = Scope(trials=trials, seed=seed, everything=everything)
+    scope = Scope(trials=trials, seed=seed, all_experiments=everything)
     flags = f"{' --all' if everything else ''}{' --quick' if quick else ''}"
     command = f"larl paper{flags} --trials {trials} --seed {seed}"
     with output_folder(out):
@@ -55,10 +55,9 @@ def auto(
     Stopped, it keeps what was finished; the same command goes on from there.
     """
     from larl._core.files import output_folder
-    from larl.reports.auto import show
-    from larl.reports.auto.places import Scope
+    from larl.reports.auto import Scope, write_report
 
     command = f"larl report auto --trials {trials} --seed {seed}"
     with output_folder(out):
-        print(show(out, Scope(trials, seed), threads=threads, command=command))
+        print(write_report(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'auto.md'}, with images and data beside it")

@@ -1,0 +1,1 @@
+"""Reports of simulations: the reproduction of the paper, and the evaluation of Auto."""

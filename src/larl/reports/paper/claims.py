@@ -1,4 +1,4 @@
-"""A claim with what was measured and a verdict, and the rules by which a verdict is reached."""
+"""A claim of the paper with its measurement and verdict, and the rules that decide a verdict."""
 
 import json
 import math
@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl.policies import Policy, from_dict
-from larl.reports.paper.settings import setting
+from larl.reports.paper.settings import describe_settings
 from larl.simulation.result import Z95, Result
 
-HOLDS, CHANGED, FAILS, OPEN = "holds", "holds with a change", "does not hold", "not settled by so few trials"
-UNINFORMATIVE = "agrees, and so does choosing at random"
+HOLDS, CHANGED, FAILS, OPEN = "holds", "holds with a change", "does not hold", "undecided: too few trials"
+UNINFORMATIVE = "agrees, but so does random choice"
 VERDICTS = (HOLDS, CHANGED, UNINFORMATIVE, FAILS, OPEN)
-Z_LIMIT = 3.0  # a published mean is reproduced if it is within so many standard errors of ours
-LIKE = 0.1  # "performs like Stationary": within this share of the winnable gap
+Z_LIMIT = 3.0  # a published mean counts as reproduced if it is within this many standard errors of ours
+SIMILAR_LIMIT = 0.1  # "performs like Stationary": within this share of the gap from Stationary to the Kalman filter
 
 Floats = NDArray[np.float64]
-Span = tuple[float, float, float]  # an estimate and its 95% interval
+Estimate = tuple[float, float, float]  # a value and the lower and upper end of its 95% interval
 
 
 class Claim(NamedTuple):
@@ -32,77 +32,77 @@ class Claim(NamedTuple):
     note: str
 
 
-def verdict(differences: Iterable[Span]) -> str:
-    """Whether all differences are positive, one is negative, or their intervals leave it open."""
-    spans = list(differences)
-    if any(high < 0.0 for _, _, high in spans):
+def judge_positive(differences: Iterable[Estimate]) -> str:
+    """Return HOLDS if all differences are significantly positive, FAILS if one is significantly negative, else OPEN."""
+    estimates = list(differences)
+    if any(high < 0.0 for _, _, high in estimates):
         return FAILS
-    return HOLDS if all(low > 0.0 for _, low, _ in spans) else OPEN
+    return HOLDS if all(low > 0.0 for _, low, _ in estimates) else OPEN
 
 
-def similar(differences: Iterable[Span], limit: float) -> str:
-    """Whether all differences are within ± `limit`, one is beyond it, or their intervals leave it open."""
-    spans = list(differences)
-    if any(low > limit or high < -limit for _, low, high in spans):
+def judge_similar(differences: Iterable[Estimate], limit: float) -> str:
+    """Return HOLDS if all intervals are within ± `limit`, FAILS if one is entirely outside, else OPEN."""
+    estimates = list(differences)
+    if any(low > limit or high < -limit for _, low, high in estimates):
         return FAILS
-    return HOLDS if all(-limit < low and high < limit for _, low, high in spans) else OPEN
+    return HOLDS if all(-limit < low and high < limit for _, low, high in estimates) else OPEN
 
 
-def interval(sample: Floats) -> Span:
-    """Mean and 95% interval."""
+def mean_estimate(sample: Floats) -> Estimate:
+    """Return the mean with its 95% interval."""
     mean, error = float(sample.mean()), float(sample.std(ddof=1) / math.sqrt(sample.size))
     return mean, mean - Z95 * error, mean + Z95 * error
 
 
-def ratio(above: Floats, below: Floats) -> Span:
-    """Mean of `above` over mean of `below`, trials paired, with a 95% interval by the delta method."""
-    value = float(above.mean() / below.mean())
-    rest = above - value * below
-    error = float(rest.std(ddof=1) / math.sqrt(rest.size) / abs(below.mean()))
+def ratio_estimate(numerator: Floats, denominator: Floats) -> Estimate:
+    """Return the ratio of two means over paired trials, with a 95% interval by the delta method."""
+    value = float(numerator.mean() / denominator.mean())
+    residual = numerator - value * denominator
+    error = float(residual.std(ddof=1) / math.sqrt(residual.size) / abs(denominator.mean()))
     return value, value - Z95 * error, value + Z95 * error
 
 
-def totals(result: Result, world: str, skip: str | int = "k") -> dict[str, Floats]:
-    """Total regret of every trial, by policy, the first k steps not counted."""
+def total_regrets(result: Result, world: str, skip: str | int = "k") -> dict[str, Floats]:
+    """Return the total regret of every trial, by policy, without the first `skip` steps."""
     total = result.total(skip).sel(world=world)
-    return {each: total.sel(policy=each).values for each in result.policies}
+    return {policy: total.sel(policy=policy).values for policy in result.policies}
 
 
-def saved(total: dict[str, Floats], ours: str, theirs: str) -> Span:
-    """How much less regret `ours` has than `theirs`, trials paired."""
-    return interval(total[theirs] - total[ours])
+def regret_saved(regret: dict[str, Floats], policy: str, baseline: str) -> Estimate:
+    """Return how much less regret `policy` has than `baseline`, over paired trials."""
+    return mean_estimate(regret[baseline] - regret[policy])
 
 
-def share(total: dict[str, Floats], policy: str, start: str, end: str) -> Span:
-    """The share of the gap in regret from `start` to `end` that a policy closes."""
-    return ratio(total[start] - total[policy], total[start] - total[end])
+def share_closed(regret: dict[str, Floats], policy: str, worst: str, best: str) -> Estimate:
+    """Return the share of the regret gap between the policies `worst` and `best` that `policy` closes."""
+    return ratio_estimate(regret[worst] - regret[policy], regret[worst] - regret[best])
 
 
-def specs(result: Result, world: str) -> dict[str, Policy]:
-    """The policies that were played in a world, by name."""
+def policies_in(result: Result, world: str) -> dict[str, Policy]:
+    """Return the policies that were simulated in a world, by name."""
     return {name: from_dict(fields) for name, fields in json.loads(result.data.attrs["policies"])[world].items()}
 
 
-def settings(result: Result, world: str) -> dict[str, str]:
-    """The settings of the policies that were played in a world, in words."""
-    return {name: setting(policy) for name, policy in specs(result, world).items()}
+def settings_in(result: Result, world: str) -> dict[str, str]:
+    """Return the settings of the policies that were simulated in a world, as text."""
+    return {name: describe_settings(policy) for name, policy in policies_in(result, world).items()}
 
 
-def mean_text(sample: Floats) -> str:
-    """A mean and its standard error."""
+def format_mean(sample: Floats) -> str:
+    """Return a mean and its standard error as text."""
     return f"{sample.mean():.1f} ± {sample.std(ddof=1) / math.sqrt(sample.size):.1f}"
 
 
-def span_text(values: Span) -> str:
-    """An estimate and its interval."""
-    return f"{values[0]:.1f} ({values[1]:.1f} to {values[2]:.1f})"
+def format_estimate(estimate: Estimate) -> str:
+    """Return a value and its interval as text."""
+    return f"{estimate[0]:.1f} ({estimate[1]:.1f} to {estimate[2]:.1f})"
 
 
-def share_text(values: Span) -> str:
-    """A share and its interval, in percent."""
-    return f"{values[0]:.0%} ({values[1]:.0%} to {values[2]:.0%})"
+def format_share(estimate: Estimate) -> str:
+    """Return a share and its interval as text, in percent."""
+    return f"{estimate[0]:.0%} ({estimate[1]:.0%} to {estimate[2]:.0%})"
 
 
 def to_json(claims: list[Claim]) -> list[dict[str, Any]]:
-    """The claims as JSON types."""
+    """Return the claims as JSON types."""
     return [claim._asdict() for claim in claims]

@@ -1,4 +1,4 @@
-"""The section of the report on LARL and its baselines."""
+"""The section of the report on LARL and the baselines."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -6,13 +6,13 @@ from matplotlib.figure import Figure
 from larl import worlds
 from larl.policies import UCB
 from larl.reports.paper import regret_claims
-from larl.reports.paper.claims import settings
-from larl.reports.paper.experiments import ALTERNATING, KALMAN, ORDERS, best_settings, name
-from larl.reports.paper.figures import Curve, plot_alpha
-from larl.reports.paper.report import picture, table
-from larl.reports.paper.sections import Section, only, text
+from larl.reports.paper.alpha_figure import Curve, plot_alpha
+from larl.reports.paper.claims import settings_in
+from larl.reports.paper.experiments import ALTERNATING, KALMAN, ORDERS, tuned_settings, world_name
+from larl.reports.paper.report import figure_html, table_html
+from larl.reports.paper.sections import Section, paragraphs_html, select_policies
 from larl.reports.paper.settings import (
-    ALL,
+    ALL_BASELINES,
     AUTHORS,
     HORIZON,
     LARL_ALPHA,
@@ -20,10 +20,10 @@ from larl.reports.paper.settings import (
     LARL_TUNED,
     THEORY,
     TUNED,
-    Choice,
-    candidate,
+    TunedSetting,
     grids,
     label,
+    point_name,
     theory_settings,
 )
 from larl.simulation import plots
@@ -40,8 +40,8 @@ SHOWN = (
     label("Rexp3", THEORY),
     KALMAN,
 )
-SHOWN_TUNED = (LARL_BIC, LARL_TUNED, *(label(kind, TUNED) for kind in ALL), KALMAN)
-# Colours: a baseline has the same one in every figure; the seventh, black, is Auto's.
+SHOWN_TUNED = (LARL_BIC, LARL_TUNED, *(label(baseline, TUNED) for baseline in ALL_BASELINES), KALMAN)
+# A baseline has the same colour in every figure. The seventh colour, black, is that of Auto.
 PALETTE = (*SHOWN[:6], "Auto", *SHOWN[6:])
 PALETTE_TUNED = (
     LARL_BIC,
@@ -55,89 +55,95 @@ PALETTE_TUNED = (
     KALMAN,
 )
 SETTINGS = (
-    "authors: α = 1, λ = 1. theory: Stationary α = sd·√(2 log T); SW UCB window 2B√log T, scale B; Rexp3 batch for the "
-    "true variation"
+    "authors: α = 1, λ = 1. theory: Stationary α = sd·√(2 log T); SW UCB window 2B√log T, scale B; Rexp3 batch size "
+    "for the true variation"
 )
 
 
-def experiment_1(main: Result, found: dict[str, Result]) -> Section:
-    """LARL against the baselines, in each of their settings."""
-    best = {k: best_settings(k, found) for k in ORDERS}
-    figures = _regret_figures(main, found)
-    summary, ours = main.summary("k"), found["beyond"].summary("k")
-    trials = found["beyond"].data.sizes["trial"]
-    beyond = [
+def regret_section(main: Result, results: dict[str, Result]) -> Section:
+    """Return the section on LARL and the baselines in each of their settings."""
+    best, others = {k: tuned_settings(k, results) for k in ORDERS}, results["beyond"]
+    figures = _regret_figures(main, results)
+    summary, other_summary = main.summary("k"), others.summary("k")
+    trials = others.data.sizes["trial"]
+    other_rows = [
         [world, policy, f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}"]
-        for world, policy, row in ((w, p, ours.loc[w].loc[p]) for w in main.worlds for p in found["beyond"].policies)
+        for world, policy, row in ((w, p, other_summary.loc[w].loc[p]) for w in main.worlds for p in others.policies)
     ]
     rows = [
-        [world, policy, settings(main, world)[policy], f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}"]
+        [world, policy, settings_in(main, world)[policy], f"{row['mean']:.1f}", f"{row['se']:.1f}", f"{row['sd']:.1f}"]
         for world, policy, row in ((w, p, summary.loc[w].loc[p]) for w in main.worlds for p in main.policies)
     ]
-    value = [
-        [name(k), *(f"{each(worlds.paper(k)):.3f}" for each in (random_cost, regret_floor, predictability))]
+    achievable = [
+        [world_name(k), *(f"{each(worlds.paper(k)):.3f}" for each in (random_cost, regret_floor, predictability))]
         for k in ORDERS
     ]
     html = "".join(
         [
             "<h2>1. LARL against the baselines</h2>",
-            text(
-                f"T = {HORIZON}, two arms with β = (−1, 1). Regret is counted from t = k. The dotted floor is the "
-                "long-run regret of the policy that knows every parameter (from the paper's start, far from zero, the "
-                "first steps are easier)."
+            paragraphs_html(
+                f"T = {HORIZON}, two arms with β = (−1, 1). Regret is counted from t = k. The dotted line is the "
+                "regret floor: the long-run regret of the policy that knows all parameters. With the paper's initial "
+                "state, far from zero, the first steps are easier."
             ),
-            picture(
+            figure_html(
                 figures["regret"],
-                f"Cumulative regret; the name of a baseline says whose setting it has. {SETTINGS}. LARL: α = 1. Auto, "
-                "which is not the paper's, in black.",
+                f"Cumulative regret. The brackets give the source of a baseline's setting. {SETTINGS}. LARL: α = 1. "
+                "Auto (black) is not in the paper.",
             ),
-            picture(
+            figure_html(
                 figures["regret-tuned"],
-                "Baselines tuned over α, or scale and window, discount or batch, on other seeds; LARL (BIC, tuned) "
-                "over α and the length of its exploration. Band: ± two standard errors.",
+                "Baselines tuned over α, or over scale and window, discount or batch size, on other seeds; LARL (BIC, "
+                "tuned) over α and the length of its exploration. Band: ± two standard errors.",
             ),
-            picture(
+            figure_html(
                 figures["alpha"],
                 "Total regret over α, on the tuning seeds. Bars: two standard errors. Dashed: the authors' α; dotted: "
-                "sd·√(2 log T), what the theory of UCB asks for.",
+                "sd·√(2 log T), the α of UCB's theory.",
             ),
-            picture(
-                figures["wins"], f"How often the row's policy has less total regret than the column's. {SETTINGS}."
+            figure_html(
+                figures["wins"],
+                f"Share of trials in which the row's policy has less total regret than the column's. {SETTINGS}.",
             ),
-            picture(figures["wins-tuned"], "The same against baselines tuned on other seeds."),
-            table(["world", "policy", "setting", "mean regret", "± se", "sd"], rows),
+            figure_html(figures["wins-tuned"], "The same against baselines tuned on other seeds."),
+            table_html(["world", "policy", "setting", "mean regret", "± se", "sd"], rows),
             "<h3>Tuned settings</h3>",
-            text(
-                "The setting with the least mean regret on the tuning seeds. Every grid runs from one limit of the "
-                "policy to the other, so that nothing better lies outside it; the last column names the limits chosen."
+            paragraphs_html(
+                "The setting with the smallest mean regret on the tuning seeds. Each grid covers the full range of "
+                "its settings, so there is no better value outside it. The last column gives the settings at a "
+                "grid limit."
             ),
-            table(["world", "policy", "setting", "regret when tuned", "at a limit"], _tuned_rows(best)),
-            "<h3>Beyond the paper</h3>",
-            text(
-                f"Policies that the paper does not have and that are told nothing, on the first {trials:,} trials of "
-                "the same luck. docs/auto.md compares them in more worlds."
+            table_html(
+                ["world", "policy", "setting", "regret on the tuning seeds", "at a grid limit"], _tuned_rows(best)
             ),
-            table(["world", "policy", "mean regret", "± se", "sd"], beyond),
-            "<h3>How much is there to win?</h3>",
-            table(["world", "random, regret a step", "floor, regret a step", "predictability"], value),
+            "<h3>Policies that are not in the paper</h3>",
+            paragraphs_html(
+                f"These policies get no information about the world. They run on the first {trials:,} trials, with "
+                "the same random numbers. docs/auto.md compares them in more worlds."
+            ),
+            table_html(["world", "policy", "mean regret", "± se", "sd"], other_rows),
+            "<h3>Regret of random choice and the regret floor</h3>",
+            table_html(
+                ["world", "random choice, regret per step", "regret floor, per step", "predictability"], achievable
+            ),
         ]
     )
-    verdicts = [
+    claims = [
         *regret_claims.beats_baselines(main, best),
         *regret_claims.gain_shrinks(main),
         *regret_claims.like_stationary(main),
-        regret_claims.noise_claim(found["noise"]),
+        regret_claims.noise_claim(results["noise"]),
         *regret_claims.published_claims(main),
     ]
-    return Section(html, verdicts, figures, {"baselines": summary, "beyond": ours})
+    return Section(html, claims, figures, {"baselines": summary, "beyond": other_summary})
 
 
-def _regret_figures(main: Result, found: dict[str, Result]) -> dict[str, Figure]:
-    floors = {name(k): regret_floor(worlds.paper(k)) for k in ORDERS}
-    apart = only(found["beyond"], ["Auto"])
-    auto = f"Auto: {apart.data.sizes['trial']:,} trials"
-    shown, tuned = only(main, SHOWN), only(main, SHOWN_TUNED)
-    short = "authors: α = 1; theory: see the caption"
+def _regret_figures(main: Result, results: dict[str, Result]) -> dict[str, Figure]:
+    floors = {world_name(k): regret_floor(worlds.paper(k)) for k in ORDERS}
+    apart = select_policies(results["beyond"], ["Auto"])
+    auto_note = f"Auto: {apart.data.sizes['trial']:,} trials"
+    shown, tuned = select_policies(main, SHOWN), select_policies(main, SHOWN_TUNED)
+    settings_note = "authors: α = 1; theory: see the caption"
     return {
         "regret": plots.plot_regret(
             shown,
@@ -145,10 +151,16 @@ def _regret_figures(main: Result, found: dict[str, Result]) -> dict[str, Figure]
             floors=floors,
             palette=PALETTE,
             apart=apart,
-            note=f"settings in brackets, {auto}",
+            note=f"settings in brackets, {auto_note}",
         ),
         "regret-column": plots.plot_regret(
-            shown, skip="k", floors=floors, palette=PALETTE, apart=apart, note=f"{short}\n{auto}", column=True
+            shown,
+            skip="k",
+            floors=floors,
+            palette=PALETTE,
+            apart=apart,
+            note=f"{settings_note}\n{auto_note}",
+            column=True,
         ),
         "regret-tuned": plots.plot_regret(
             tuned,
@@ -157,42 +169,44 @@ def _regret_figures(main: Result, found: dict[str, Result]) -> dict[str, Figure]
             floors=floors,
             palette=PALETTE_TUNED,
             apart=apart,
-            note=f"tuned on other seeds, {auto}",
+            note=f"tuned on other seeds, {auto_note}",
         ),
-        "alpha": _alpha_figure(found),
+        "alpha": _alpha_figure(results),
         "wins": plots.plot_wins(shown, skip="k"),
         "wins-tuned": plots.plot_wins(tuned, skip="k"),
     }
 
 
-def _alpha_figure(found: dict[str, Result]) -> Figure:
-    """Regret over α of Stationary and of LARL with the paper's exploration, on the tuning seeds."""
+def _alpha_figure(results: dict[str, Result]) -> Figure:
+    """Plot regret over α of Stationary and of LARL with the paper's exploration, on the tuning seeds."""
     curves: dict[str, dict[str, Curve]] = {}
     marks: dict[str, dict[str, float]] = {}
     for k in ORDERS:
         world = worlds.paper(k)
-        kinds = list(grids(world))
-        tried = {
-            "Stationary": [(alpha, candidate("Stationary", [alpha])) for (alpha,) in grids(world)["Stationary"].points],
-            LARL_BIC: [(alpha, candidate(LARL_BIC, [HORIZON // 5, alpha])) for alpha in LARL_ALPHA.values],
+        policies = list(grids(world))
+        points = {
+            "Stationary": [
+                (alpha, point_name("Stationary", [alpha])) for (alpha,) in grids(world)["Stationary"].points
+            ],
+            LARL_BIC: [(alpha, point_name(LARL_BIC, [HORIZON // 5, alpha])) for alpha in LARL_ALPHA.values],
         }
-        curves[name(k)] = {}
-        for kind, points in tried.items():
-            total = found[f"tuning-k{k}-{kinds.index(kind)}"].total().isel(world=0)
-            inside = [(alpha, total.sel(policy=each).values) for alpha, each in points if 0 < alpha < 1000]
-            curves[name(k)][kind] = Curve(
+        curves[world_name(k)] = {}
+        for policy, named in points.items():
+            total = results[f"tuning-k{k}-{policies.index(policy)}"].total().isel(world=0)
+            inside = [(alpha, total.sel(policy=each).values) for alpha, each in named if 0 < alpha < 1000]
+            curves[world_name(k)][policy] = Curve(
                 [alpha for alpha, _ in inside],
                 [float(sample.mean()) for _, sample in inside],
                 [float(sample.std(ddof=1) / np.sqrt(sample.size)) for _, sample in inside],
             )
-        asked = theory_settings(world)["Stationary"]
-        marks[name(k)] = {"the authors' α": 1.0, "theory's α": asked.alpha if isinstance(asked, UCB) else np.nan}
+        ucb = theory_settings(world)["Stationary"]
+        marks[world_name(k)] = {"the authors' α": 1.0, "theory's α": ucb.alpha if isinstance(ucb, UCB) else np.nan}
     return plot_alpha(curves, marks)
 
 
-def _tuned_rows(best: dict[int, dict[str, Choice]]) -> list[list[str]]:
+def _tuned_rows(best: dict[int, dict[str, TunedSetting]]) -> list[list[str]]:
     return [
-        [name(k), kind, choice.words, f"{choice.regret:.1f}", "; ".join(choice.limits) or "no"]
+        [world_name(k), policy, choice.description, f"{choice.regret:.1f}", "; ".join(choice.limits) or "no"]
         for k, choices in best.items()
-        for kind, choice in choices.items()
+        for policy, choice in choices.items()
     ]

@@ -1,7 +1,7 @@
-"""Settings of the policies that LARL is compared with: the authors' where known, their own theory's, and tuned ones.
+"""Settings of the baselines: those of the paper's authors, those of each baseline's own theory, and tuned ones.
 
-The paper prints one setting of its baselines, the ridge λ = 1. Its authors' code has α = 1 for Stationary and AR UCB;
-what SW UCB and Rexp3 ran with is not known, so these two have no "authors" setting here.
+The paper prints only the ridge λ = 1. The authors' code has α = 1 for Stationary and AR UCB. The settings of SW UCB and
+Rexp3 are unknown, so these two have no "authors" setting.
 """
 
 import math
@@ -16,64 +16,65 @@ from larl.worlds.latent_ar import LatentAR
 
 HORIZON = 200
 BASELINES = ("Stationary", "AR UCB", "SW UCB", "Rexp3")  # the paper's
-ALL = (*BASELINES, "D-UCB")  # and one that it cites and does not run
+ALL_BASELINES = (*BASELINES, "D-UCB")  # the paper cites D-UCB but does not run it
 AUTHORS, THEORY, TUNED = "authors", "theory", "tuned"
 LARL_BIC, LARL_TUNED = "LARL (BIC)", "LARL (BIC, tuned)"
 GLOSSARY = (
-    "Baselines are compared in up to three settings, which the name of a policy gives in brackets. authors: α = 1 and "
-    "λ = 1; for SW UCB and Rexp3 the authors' settings are not published, so there is no such row. theory: what the "
-    "baseline's own analysis asks for, with the true quantities of the world: Stationary α = sd·√(2 log T), sd of the "
-    "reward; AR UCB its paper's radius; SW UCB window 2B√log T and scale B, D-UCB discount 1 − 1/(4B) and scale B, "
-    "B = 6 sd (Garivier and Moulines, for a change at every step); Rexp3 the batch for the true variation (Besbes et "
-    "al.). tuned: the least mean regret on other seeds, over α, or over scale and window, discount or batch; every "
-    "grid runs from one limit of the policy to the other.",
-    "LARL has α = 1 unless it says tuned. LARL (BIC) chooses s by BIC after ⌊T/5⌋ random steps, as the paper's text "
-    "says; the paper gives no formula of the BIC, the one here is that of the authors' code, as is α = 1.",
+    "Each baseline has up to three settings, named in brackets after the policy. “authors”: α = 1 and λ = 1; the "
+    "authors' settings of SW UCB and Rexp3 are not published, so these two have no such row. “theory”: the setting "
+    "from the baseline's own analysis, computed with the true parameters of the world: Stationary has α = sd·√(2 log "
+    "T), where sd is that of the reward; AR UCB has the radius of its paper; SW UCB has window 2B√log T and scale B, "
+    "D-UCB has discount 1 − 1/(4B) and scale B, with B = 6 sd (Garivier and Moulines, for a change at every step); "
+    "Rexp3 has the batch size for the true variation (Besbes et al.). “tuned”: the setting with the smallest mean "
+    "regret on other seeds, over α, or over scale and window, discount or batch size; each grid covers the full "
+    "range of its settings.",
+    "LARL has α = 1 unless it is tuned. LARL (BIC) chooses s by BIC after ⌊T/5⌋ random steps, as the paper describes. "
+    "The paper gives no formula for the BIC; the formula and α = 1 are those of the authors' code.",
 )
 
 
-def label(kind: str, way: str) -> str:
-    """The name of a baseline with one of its settings."""
-    return f"{kind} ({way})"
+def label(baseline: str, source: str) -> str:
+    """Return the name of a baseline with the source of its setting: authors, theory or tuned."""
+    return f"{baseline} ({source})"
 
 
 def reward_sd(world: LatentAR) -> float:
-    """The long-run standard deviation of a reward, of the arm where it is largest."""
+    """Return the stationary standard deviation of the reward of the arm where it is largest."""
     return float(np.sqrt(np.square(world.beta) * world.stationary_var + world.sd**2).max())
 
 
 def reward_range(world: LatentAR) -> tuple[float, float]:
-    """An interval for the long-run rewards: within three standard deviations of every arm's mean."""
+    """Return the interval that holds the stationary mean ± three standard deviations of every arm's reward."""
     centre = np.array(world.mu) + np.array(world.beta) * world.stationary_mean
     spread = 3.0 * np.sqrt(np.square(world.beta) * world.stationary_var + world.sd**2)
     return float((centre - spread).min()), float((centre + spread).max())
 
 
 def variation(world: LatentAR, horizon: int) -> float:
-    """E Σ_t max_a |mean_t(a) − mean_{t−1}(a)| over a horizon, in units of the width of `reward_range`."""
+    """Return E Σ_t max_a |mean_t(a) − mean_{t−1}(a)| over a horizon, in units of the width of `reward_range`."""
     lag_one = float(np.array(world.gammas) @ world.stationary_cov[0])
     step = math.sqrt(2.0 * max(world.stationary_var - lag_one, 0.0)) * math.sqrt(2.0 / math.pi)
     low, high = reward_range(world)
     return horizon * step * float(np.abs(world.beta).max()) / (high - low)
 
 
-def variation_of_batch(batch: int, arms: int, horizon: int) -> float:
-    """The variation for which Rexp3 restarts every `batch` steps."""
+def variation_for_batch(batch: int, arms: int, horizon: int) -> float:
+    """Return the variation for which Rexp3 restarts every `batch` steps."""
     return float(horizon * math.sqrt(arms * math.log(arms)) / (batch - 0.5) ** 1.5)
 
 
 def authors_settings(world: LatentAR) -> dict[str, Policy]:
-    """α = 1 and λ = 1, for the baselines whose published setting is known."""
+    """Return the baselines whose published setting is known: α = 1 and λ = 1."""
     return {"Stationary": UCB(alpha=1.0, ridge=1.0), "AR UCB": ARUCB(world.k, alpha=1.0, ridge=1.0)}
 
 
 def theory_settings(world: LatentAR) -> dict[str, Policy]:
-    """What each baseline's own analysis asks for, with the true quantities of the world put in.
+    """Return the baselines with the settings of their own analyses, computed with the true parameters of the world.
 
     Stationary: α = sd·√(2 log T), sd of the reward. AR UCB: its paper's radius, with that sd and with the largest
     intercept. SW UCB and D-UCB (Garivier & Moulines 2011) for rewards of width B and Υ changes: window
-    2B√(T log T/Υ), discount 1 − √(Υ/T)/(4B), scale B. The means change at every step here, so Υ = T. Rexp3 (Besbes et
-    al. 2014): the batch for the expected total variation.
+    2B√(T log T/Υ), discount 1 − √(Υ/T)/(4B), scale B. The means change at every step, so Υ = T. Rexp3 (Besbes et al.
+    2014): the batch size for the expected total variation.
     """
     sd, (low, high) = reward_sd(world), reward_range(world)
     width = high - low
@@ -88,104 +89,112 @@ def theory_settings(world: LatentAR) -> dict[str, Policy]:
 
 
 class Axis(NamedTuple):
-    """One setting of a grid. Both ends are limits: beyond them there is nothing, or the regret stays the same."""
+    """One setting of a grid. Beyond both ends there is no valid value, or the regret does not change."""
 
     name: str
     values: tuple[float, ...]
-    low: str  # what the policy is at the lower end
-    high: str
+    low: str  # how the policy behaves at the lower end
+    high: str  # how the policy behaves at the upper end
 
 
 ALPHA = Axis(
-    "α", (0, 0.1, 0.3, 1, 2, 3, 5, 8, 13, 20, 30, 50, 80, 130, 300, 10_000), "no bonus", "chooses by the bonus alone"
+    "α", (0, 0.1, 0.3, 1, 2, 3, 5, 8, 13, 20, 30, 50, 80, 130, 300, 10_000), "no bonus", "only the bonus decides"
 )
-LARL_ALPHA = Axis("α", (0, 0.1, 0.3, 1, 3, 10, 10_000), "no bonus", "chooses by the bonus alone")
-EXPLORE = Axis("exploration", (17, 25, 40, 70, 200), "the least that allows s = 15", "explores all the time")
-WINDOW = Axis("window", (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 200), "alternates", "never forgets")
+LARL_ALPHA = Axis("α", (0, 0.1, 0.3, 1, 3, 10, 10_000), "no bonus", "only the bonus decides")
+EXPLORE = Axis("exploration", (17, 25, 40, 70, 200), "the minimum for s = 15", "always explores")
+WINDOW = Axis("window", (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 200), "alternates the arms", "never forgets")
 DISCOUNT = Axis(
     "discount",
     (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1),
-    "remembers the last reward of each arm",
+    "uses only the last reward of each arm",
     "never forgets",
 )
-SCALE = Axis("scale", (0.001, 0.3, 1, 1.5, 2, 3, 5, 8, 13, 20, 10_000), "no bonus", "chooses by the bonus alone")
-FADING_SCALE = Axis(  # the bonus of an arm grows by a factor a step while it is not played, so small scales differ too
-    "scale", (1e-300, 1e-12, 1e-6, 0.001, 0.03, *SCALE.values[1:]), SCALE.low, SCALE.high
-)
+SCALE = Axis("scale", (0.001, 0.3, 1, 1.5, 2, 3, 5, 8, 13, 20, 10_000), "no bonus", "only the bonus decides")
+# With discounting, the bonus of an arm that is not played grows exponentially, so very small scales matter.
+DISCOUNTED_SCALE = Axis("scale", (1e-300, 1e-12, 1e-6, 0.001, 0.03, *SCALE.values[1:]), SCALE.low, SCALE.high)
 BATCH = Axis("batch", (1, 2, 5, 10, 20, 50, 100, 200), "restarts at every step", "never restarts")
-SHARE = Axis("range", (0.001, 0.1, 0.3, 1, 3, 10_000), "sees signs alone", "sees no difference")
+REWARD_RANGE = Axis(
+    "range", (0.001, 0.1, 0.3, 1, 3, 10_000), "uses only the sign of a reward", "cannot distinguish rewards"
+)
 
 
 class Grid(NamedTuple):
-    """The settings that a policy is tuned over."""
+    """The settings over which a policy is tuned."""
 
     axes: tuple[Axis, ...]
     build: Callable[..., Policy]
 
     @property
     def points(self) -> list[tuple[float, ...]]:
-        """Every combination of settings."""
+        """Every combination of values."""
         return list(product(*(axis.values for axis in self.axes)))
 
 
 def grids(world: LatentAR) -> dict[str, Grid]:
-    """The grid of each policy that is tuned."""
+    """Return the tuning grid of each policy."""
     low, high = reward_range(world)
     return {
         "Stationary": Grid((ALPHA,), lambda alpha: UCB(alpha)),
         "AR UCB": Grid((ALPHA,), lambda alpha: ARUCB(world.k, alpha)),
         "SW UCB": Grid((WINDOW, SCALE), lambda window, scale: SlidingWindowUCB(int(window), scale)),
         "Rexp3": Grid(
-            (BATCH, SHARE),
-            lambda batch, share: Rexp3(variation_of_batch(int(batch), 2, HORIZON), (share * low, share * high)),
+            (BATCH, REWARD_RANGE),
+            lambda batch, factor: Rexp3(variation_for_batch(int(batch), 2, HORIZON), (factor * low, factor * high)),
         ),
-        "D-UCB": Grid((DISCOUNT, FADING_SCALE), lambda discount, scale: DiscountedUCB(discount, scale)),
+        "D-UCB": Grid((DISCOUNT, DISCOUNTED_SCALE), lambda discount, scale: DiscountedUCB(discount, scale)),
         LARL_BIC: Grid((EXPLORE, LARL_ALPHA), lambda explore, alpha: LARLBIC(int(explore), alpha=alpha)),
     }
 
 
-def candidate(kind: str, point: Iterable[float]) -> str:
-    """The name of a point of a grid."""
-    return f"{kind}|" + "|".join(f"{value:g}" for value in point)
+def point_name(policy: str, point: Iterable[float]) -> str:
+    """Return the name of a grid point."""
+    return f"{policy}|" + "|".join(f"{value:g}" for value in point)
 
 
-class Choice(NamedTuple):
-    """The point of a grid with the least mean regret on the tuning seeds."""
+class TunedSetting(NamedTuple):
+    """The grid point with the smallest mean regret on the tuning seeds."""
 
-    kind: str
+    name: str
     policy: Policy
     point: tuple[float, ...]
     regret: float
-    words: str  # the setting in words
-    limits: tuple[str, ...]  # for each axis whose end was chosen: which end, and what it means
+    description: str
+    limits: tuple[str, ...]  # for each axis whose end was chosen: the value, and how the policy behaves there
 
 
-def choose(kind: str, grid: Grid, regret: Callable[[str], float]) -> Choice:
-    """The best point of a grid, and which of its settings lie at an end of their axis.
+def choose_setting(name: str, grid: Grid, regret: Callable[[str], float]) -> TunedSetting:
+    """Return the best point of a grid, and which of its settings are at an end of their axis.
 
-    Of points with the same regret, one inside the grid is preferred: where a setting makes no difference, its end is
-    not what was chosen.
+    Of points with the same regret, the one with the fewest settings at an end wins: a setting without effect should not
+    be reported as chosen at a limit.
     """
 
-    def ends(point: tuple[float, ...]) -> int:
+    def count_ends(point: tuple[float, ...]) -> int:
         return sum(value in (axis.values[0], axis.values[-1]) for axis, value in zip(grid.axes, point, strict=True))
 
-    best = min(grid.points, key=lambda point: (regret(candidate(kind, point)), ends(point)))
-    words, limits = [], []
+    best = min(grid.points, key=lambda point: (regret(point_name(name, point)), count_ends(point)))
+    values, limits = [], []
     for axis, value in zip(grid.axes, best, strict=True):
-        words.append(f"{axis.name} {value:g}")
+        values.append(f"{axis.name} {value:g}")
         if value in (axis.values[0], axis.values[-1]):
             limits.append(f"{axis.name} {value:g}: {axis.low if value == axis.values[0] else axis.high}")
-    return Choice(kind, grid.build(*best), best, regret(candidate(kind, best)), ", ".join(words), tuple(limits))
+    return TunedSetting(
+        name=name,
+        policy=grid.build(*best),
+        point=best,
+        regret=regret(point_name(name, best)),
+        description=", ".join(values),
+        limits=tuple(limits),
+    )
 
 
-def setting(policy: Policy) -> str:
-    """The settings of a policy of this experiment in words."""
+def describe_settings(policy: Policy) -> str:
+    """Return the settings of a policy of the reproduction as text."""
     match policy:
         case UCB():
             return f"α = {policy.alpha:.3g}"
         case ARUCB(radius="theory"):
-            return f"order {policy.order}, its paper's radius, σ = {policy.sigma:.3g}"
+            return f"order {policy.order}, radius of its paper, σ = {policy.sigma:.3g}"
         case ARUCB():
             return f"order {policy.order}, α = {policy.alpha:.3g}"
         case SlidingWindowUCB():
@@ -196,8 +205,8 @@ def setting(policy: Policy) -> str:
             low, high = policy.reward_range
             return f"batch {policy.batch(2, HORIZON)}, range {low:.3g} to {high:.3g}"
         case LARLBIC():
-            how = "random" if policy.explore_with == "random" else "alternating"
-            return f"α = {policy.alpha:.3g}, {policy.explore} {how} steps"
+            exploration = "random" if policy.explore_with == "random" else "alternating"
+            return f"α = {policy.alpha:.3g}, {policy.explore} {exploration} steps"
         case LARL():
             return f"α = {policy.alpha:.3g}"
     return ""

@@ -1,4 +1,4 @@
-"""Peers behind two functions, choose(context) and learn(context, arm, reward); one that is not there says so."""
+"""Policies of other packages as two functions, choose(context) and learn(context, arm, reward)."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Agent = tuple[Callable[[Any], int], Callable[[Any, int, float], object]]
+ChooseAndLearn = tuple[Callable[[Any], int], Callable[[Any, int, float], object]]
 
 
 class Peer(NamedTuple):
-    """A policy of another package; `make(arms, d, **settings)` gives the two functions."""
+    """A policy of another package; `make(arms, d, **settings)` returns the two functions."""
 
     title: str
     package: str
-    make: Callable[..., Agent]
+    make: Callable[..., ChooseAndLearn]
     contextual: bool
-    grid: tuple[dict[str, float], ...]  # settings that are tried
+    grid: tuple[dict[str, float], ...]  # settings to tune over
 
 
-def missing(package: str) -> str:
-    """Why a package cannot be used, in a few words; empty if it can."""
+def import_error(package: str) -> str:
+    """Return the error of importing a package, or an empty string."""
     try:
         import_module(package)
     except Exception as error:
@@ -29,22 +29,23 @@ def missing(package: str) -> str:
     return ""
 
 
-def release(package: str) -> str:
+def installed_version(package: str) -> str:
+    """Return the version of a package, or "?"."""
     try:
         return version(package)
     except PackageNotFoundError:
         return "?"
 
 
-def mabwiser(arms: int, d: int, alpha: float = 1.0) -> Agent:
+def mabwiser(arms: int, d: int, alpha: float = 1.0) -> ChooseAndLearn:
     from mabwiser.mab import MAB, LearningPolicy
 
     peer = MAB(list(range(arms)), LearningPolicy.LinUCB(alpha=alpha, l2_lambda=1.0))
-    peer.fit([0], [0.0], np.zeros((1, d)))  # it wants a first fit: a row of zeros teaches nothing
+    peer.fit([0], [0.0], np.zeros((1, d)))  # it needs a first fit; a row of zeros changes nothing
     return lambda x: int(peer.predict(x[None])), lambda x, arm, r: peer.partial_fit([arm], [r], x[None])
 
 
-def river(arms: int, _: int, alpha: float = 1.0, beta: float = 1.0) -> Agent:
+def river(arms: int, _: int, alpha: float = 1.0, beta: float = 1.0) -> ChooseAndLearn:
     from river.bandit import LinUCBDisjoint
 
     peer, names = LinUCBDisjoint(alpha=alpha, beta=beta, seed=0), list(range(arms))
@@ -54,7 +55,7 @@ def river(arms: int, _: int, alpha: float = 1.0, beta: float = 1.0) -> Agent:
     )
 
 
-def pymab_linucb(arms: int, d: int, alpha: float = 1.0) -> Agent:
+def pymab_linucb(arms: int, d: int, alpha: float = 1.0) -> ChooseAndLearn:
     from pymab.policies.contextual_bandits import LinUCBPolicy
 
     peer, rng = LinUCBPolicy(n_arms=arms, n_features=d, alpha=alpha), np.random.default_rng(0)
@@ -64,24 +65,24 @@ def pymab_linucb(arms: int, d: int, alpha: float = 1.0) -> Agent:
     )
 
 
-def _plain(peer: Any) -> Agent:
+def _without_context(peer: Any) -> ChooseAndLearn:
     rng = np.random.default_rng(0)
     return lambda _: int(peer.select_action(rng=rng)), lambda _, arm, r: peer.update(action=arm, reward=r)
 
 
-def pymab_window(arms: int, _: int, window: int = 20, c: float = 2.0) -> Agent:
+def pymab_window(arms: int, _: int, window: int = 20, c: float = 2.0) -> ChooseAndLearn:
     from pymab.policies.nonstationary import SlidingWindowUCBPolicy
 
-    return _plain(SlidingWindowUCBPolicy(n_arms=arms, window_size=window, c=c))
+    return _without_context(SlidingWindowUCBPolicy(n_arms=arms, window_size=window, c=c))
 
 
-def pymab_discounted(arms: int, _: int, discount: float = 0.9, c: float = 2.0) -> Agent:
+def pymab_discounted(arms: int, _: int, discount: float = 0.9, c: float = 2.0) -> ChooseAndLearn:
     from pymab.policies.nonstationary import DiscountedUCBPolicy
 
-    return _plain(DiscountedUCBPolicy(n_arms=arms, discount_factor=discount, c=c))
+    return _without_context(DiscountedUCBPolicy(n_arms=arms, discount_factor=discount, c=c))
 
 
-def bayesianbandits(arms: int, _: int, quantile: float = 0.84, keep: float = 1.0) -> Agent:
+def bayesianbandits(arms: int, _: int, quantile: float = 0.84, keep: float = 1.0) -> ChooseAndLearn:
     from bayesianbandits import Arm, ContextualAgent, NormalRegressor, UpperConfidenceBound
 
     learners = [Arm(arm, learner=NormalRegressor(alpha=1.0, beta=1.0)) for arm in range(arms)]
@@ -95,13 +96,13 @@ def bayesianbandits(arms: int, _: int, quantile: float = 0.84, keep: float = 1.0
     return lambda x: int(peer.pull(x[None])[0]), learn
 
 
-def forgetting(arms: int, _: int, **settings: float) -> Agent:
+def bayesianbandits_decaying(arms: int, _: int, **settings: float) -> ChooseAndLearn:
     choose, learn = bayesianbandits(arms, 1, **settings)
-    one = np.ones(1)
-    return lambda _: choose(one), lambda _, arm, r: learn(one, arm, r)
+    intercept = np.ones(1)
+    return lambda _: choose(intercept), lambda _, arm, r: learn(intercept, arm, r)
 
 
-def contextualbandits(arms: int, _: int, alpha: float = 1.0) -> Agent:
+def contextualbandits(arms: int, _: int, alpha: float = 1.0) -> ChooseAndLearn:
     from contextualbandits.online import LinUCB
 
     peer = LinUCB(nchoices=arms, alpha=alpha, fit_intercept=False, use_float=False, random_state=1)
@@ -111,7 +112,7 @@ def contextualbandits(arms: int, _: int, alpha: float = 1.0) -> Agent:
 
 
 ALPHAS = tuple({"alpha": alpha} for alpha in (0.3, 1.0, 3.0))
-LAGS = (1, 5)  # of LARL's context, which peers with contexts are handed
+LAGS = (1, 5)  # values of s of LARL's context, which contextual peers get
 PEERS = (
     Peer("MABWiser LinUCB", "mabwiser", mabwiser, True, ALPHAS),
     Peer("river LinUCB", "river", river, True, tuple({"alpha": alpha, "beta": 1.0} for alpha in (0.3, 1.0, 3.0))),
@@ -119,9 +120,9 @@ PEERS = (
     Peer("contextualbandits LinUCB", "contextualbandits", contextualbandits, True, ALPHAS),
     Peer("bayesianbandits UCB", "bayesianbandits", bayesianbandits, True, ({"quantile": 0.84},)),
     Peer(
-        "bayesianbandits UCB, forgetting",
+        "bayesianbandits UCB, decaying",
         "bayesianbandits",
-        forgetting,
+        bayesianbandits_decaying,
         False,
         tuple({"keep": keep, "quantile": quantile} for keep in (0.7, 0.8, 0.9, 0.95) for quantile in (0.6, 0.84)),
     ),

@@ -1,4 +1,4 @@
-"""Figures of the reproduction that need more than a Result."""
+"""The figure of regret over α."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,22 +10,22 @@ from larl.simulation.figure import COLOURS
 
 
 class Curve(NamedTuple):
-    """Mean regret over one setting, with standard errors."""
+    """Mean regret for each α, with standard errors."""
 
-    setting: Sequence[float]
+    alpha: Sequence[float]
     mean: Sequence[float]
     error: Sequence[float]
 
 
 def plot_alpha(curves: Mapping[str, Mapping[str, Curve]], marks: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Mean total regret over α, one panel a world and one line a policy; `marks` are named values of α."""
+    """Plot mean total regret over α: one panel for each world, one line for each policy, vertical lines at `marks`."""
     figure = Figure(figsize=(2.0 + 2.9 * len(curves), 3.4), layout="constrained")
     axes = figure.subplots(1, len(curves), squeeze=False).ravel()
     for axis, (world, lines) in zip(axes, curves.items(), strict=True):
         for number, (policy, curve) in enumerate(lines.items()):
             bars = [2.0 * error for error in curve.error]
             axis.errorbar(
-                curve.setting,
+                curve.alpha,
                 curve.mean,
                 bars,
                 color=COLOURS[number],
