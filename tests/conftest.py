@@ -78,8 +78,7 @@ def group_of(nodeid: str) -> str:
     homes = {"test_" + kind.__module__.rpartition(".")[2] + ".py": name for name, kind in REGISTRY.items()}
     name = file.rpartition("/")[2]
     plays_auto = name.startswith("test_diagnosis") or name in ("test_paper.py", "test_beyond.py")
-    page_with_auto = name == "test_docs.py" and "diagnose" in rest
-    if plays_auto or page_with_auto or (name == "test_cli.py" and "paper" in rest):  # Auto takes longest to compile
+    if plays_auto or (name == "test_cli.py" and "paper" in rest):  # Auto takes longest to compile
         return "Auto"
     if name == "test_browser.py":  # they look at one service
         return name

@@ -63,17 +63,18 @@ def matching(command: Command, table: dict[str, object]) -> str | None:
 
 
 def write_logs(folder: Path) -> None:
-    """Write the logs that the pages diagnose."""
-    draw = np.random.default_rng(0)
-    frame = pd.DataFrame({"t": np.arange(60), "a": draw.integers(2, size=60), "r": draw.normal(size=60).round(3)})
-    frame["temperature"], frame["place"] = draw.normal(size=60), draw.choice(["home", "work"], 60)
+    """Write the logs that the pages diagnose. Above 10 arms, replays leave out the policies that take longest."""
+    draw, rows = np.random.default_rng(0), 60
+    arms = draw.permutation(np.arange(rows) % 12)
+    frame = pd.DataFrame({"t": np.arange(rows), "a": arms, "r": draw.normal(size=rows).round(3)})
+    other = frame.rename(columns={"t": "when", "a": "message", "r": "steps"}).assign(person="p1")
+    other.to_csv(folder / "log.csv.gz", index=False)
+    frame["temperature"], frame["place"] = draw.normal(size=rows), draw.choice(["home", "work"], rows)
     frame.to_csv(folder / "log.csv", index=False)
-    other = frame.rename(columns={"t": "when", "a": "message", "r": "steps"})[["when", "message", "steps"]]
-    other.assign(person="p1").to_csv(folder / "log.csv.gz", index=False)
 
 
 def write_storages(folder: Path, source: Path) -> None:
-    """Write a served storage, one in which a probability was changed, and a file for lifejacket."""
+    """Write a storage, and one in which a probability was changed."""
     for name in ("study.db", "changed.db"):
         shutil.copy(source, folder / name)
     with sqlite3.connect(folder / "changed.db") as connection:
@@ -81,7 +82,6 @@ def write_storages(folder: Path, source: Path) -> None:
         changed = "replace(answer, '\"go\":0.9}', '\"go\":0.9000000000000001}')"
         connection.execute(f"UPDATE journal SET answer = {changed} WHERE seq = 7")
     connection.close()
-    pd.DataFrame({"user_id": ["unit-1"], "calendar_t": [0]}).to_csv(folder / "trial.csv", index=False)
 
 
 @pytest.fixture(scope="session")
