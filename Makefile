@@ -45,7 +45,7 @@ check: $(VENV)/dev
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/bench
-	@$(PIP) contextualbandits || echo "contextualbandits, which is built from source, did not install: its rows will say so"
+	@$(PIP) contextualbandits || echo "contextualbandits could not be built from source: its rows will be marked as not measured"
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py --docs docs
 	$(BIN)/python benchmarks/load.py

@@ -56,7 +56,7 @@ def simulate(setting: Setting, spread: tuple[float, float], pooling: str, cohort
     mu, beta = spread
     world = HeterogeneousUnits(setting.base, mu=mu, beta=beta if setting.varies_beta else 0.0)
     return larl.compare(
-        {"it": setting.policy}, world, horizon=DECISIONS, trials=cohorts, seed=SEED, units=UNITS, pooling=pooling
+        {"policy": setting.policy}, world, horizon=DECISIONS, trials=cohorts, seed=SEED, units=UNITS, pooling=pooling
     )
 
 
@@ -93,7 +93,7 @@ def cost_table() -> str:
         for pooling in POOLINGS:
             run = partial(
                 larl.compare,
-                {"it": setting.policy},
+                {"policy": setting.policy},
                 setting.base,
                 horizon=DECISIONS,
                 trials=4,

@@ -19,7 +19,7 @@ import larl
 name, steps = sys.argv[1], int(sys.argv[2])
 spec = {"LARL(5)": larl.LARL(5), "UCB()": larl.UCB()}[name]
 def run(horizon):
-    larl.compare({"it": spec}, larl.worlds.paper(1), horizon=horizon, trials=1, keep="summary", threads=1)
+    larl.compare({"policy": spec}, larl.worlds.paper(1), horizon=horizon, trials=1, keep="summary", threads=1)
 run(500)
 def shortest(horizon, repeats):
     times = []

@@ -205,9 +205,9 @@ def unit_bytes() -> int:
     """Return the bytes of the state of one unit."""
     from larl.service.terms import Terms
 
-    mind = Mind(Terms.of({"study": "load", **STUDY}), 0)
-    mind.decide("u", None, None)
-    return mind.size
+    agent = Mind(Terms.of({"study": "load", **STUDY}), 0)
+    agent.decide("u", None, None)
+    return agent.size
 
 
 def page(data: dict[str, Any]) -> str:
@@ -231,7 +231,7 @@ def page(data: dict[str, Any]) -> str:
         f"Half of the requests are decisions, half are rewards. A command in a batch of its own takes {work['1'] / 1e3:.2f} ms of processor "
         f"time, including the database; in a batch of 32 it takes {work['32'] / 1e3:.2f} ms. With {UNITS:,} units the service starts in "
         f"{units['start']:.1f} s and uses {units['empty']:,.0f} MB of memory, and {units['full']:,.0f} MB after a decision of every unit. The state of one "
-        f"unit takes {data['mind'] / 1e3:.0f} kB of memory, a command {units['bytes'] / 1e3:.1f} kB on disk, including snapshots.",
+        f"unit takes {data['unit_bytes'] / 1e3:.0f} kB of memory, a command {units['bytes'] / 1e3:.1f} kB on disk, including snapshots.",
     ]
     return "\n".join(lines)
 
@@ -248,7 +248,7 @@ def main() -> None:
             "rounds": measure_rounds(folder, options.rounds, options.seconds),
             "work": {str(batch): command_time(folder, batch) for batch in (1, 32)},
             "many": measure_many_units(folder),
-            "mind": unit_bytes(),
+            "unit_bytes": unit_bytes(),
         }
     (FOLDER / "load.json").write_text(json.dumps(data, indent=2))
     part, path = page(data), DOCS / "reliability.md"

@@ -24,7 +24,7 @@ def push_lag(lags: Any, s: int, arms: int, arm: int, reward: float) -> None:
 
 def simulate_decisions(arms: int, s: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return contexts, arms and rewards of a trial of LARL(s)."""
-    result = larl.compare({"it": larl.LARL(s)}, world_with_arms(arms), horizon=s + UNCOUNTED + STEPS, trials=1)
+    result = larl.compare({"policy": larl.LARL(s)}, world_with_arms(arms), horizon=s + UNCOUNTED + STEPS, trials=1)
     picks, rewards = result.arm.values[0, 0].astype(int), result.reward.values[0, 0]
     lags, contexts = lags_init(s, arms), []
     for pick, reward in zip(picks, rewards, strict=True):
@@ -74,7 +74,7 @@ def measure_peer(peer: Peer, arms: int, s: int, repeats: int = 3) -> dict[str, A
         for _ in range(repeats):
             peer_times.append(peer_step_time(peer, arms, s))
             agent_times.append(agent_step_time(spec, arms, s))
-            engine_times.append(shortest_times({"it": engine}, 1)["it"] / 20_000 * 1e6)
+            engine_times.append(shortest_times({"policy": engine}, 1)["policy"] / 20_000 * 1e6)
     except Exception as failure:
         return row | {"not_measured": f"{type(failure).__name__}: {str(failure)[:80]}"}
     return row | {"spec": str(spec), "peer": min(peer_times), "agent": min(agent_times), "engine": min(engine_times)}

@@ -13,12 +13,12 @@ from larl.worlds import LatentAR
 
 def test_share_closed_is_0_for_larl_bic_and_100_for_kalman():
     policies = {LARL_BIC: larl.LARLBIC(20), KALMAN: larl.KalmanOracle(), "same": larl.LARLBIC(20), "half": larl.LARL(1)}
-    result = larl.compare(policies, {"it": worlds.paper(1)}, horizon=100, trials=50, seed=1)
-    assert share_closed(result, "same", "it") == (0.0, 0.0)
-    assert share_closed(result, KALMAN, "it").share == pytest.approx(100.0)
-    total = result.total("k").sel(world="it")
+    result = larl.compare(policies, {"world": worlds.paper(1)}, horizon=100, trials=50, seed=1)
+    assert share_closed(result, "same", "world") == (0.0, 0.0)
+    assert share_closed(result, KALMAN, "world").share == pytest.approx(100.0)
+    total = result.total("k").sel(world="world")
     worst, best, regret = (total.sel(policy=each).values for each in (LARL_BIC, KALMAN, "half"))
-    closed = share_closed(result, "half", "it")
+    closed = share_closed(result, "half", "world")
     assert closed.share == pytest.approx(100.0 * (worst.mean() - regret.mean()) / (worst.mean() - best.mean()))
     rng = np.random.default_rng(2)  # the delta method agrees with the bootstrap
     picks = rng.integers(0, 50, size=(4000, 50))
