@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import larl
+from larl.policies import REGISTRY
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 FOLDER = Path(larl.__path__[0])
@@ -51,7 +52,13 @@ def run(test: doctest.DocTest) -> str:
     return "".join(report)
 
 
-@pytest.mark.parametrize("name", modules_with_examples())
+def label(module: str) -> str:
+    """Return an id that names the policy, so that one worker runs all tests that compile it (`conftest.group_of`)."""
+    policies = {kind.__module__: name for name, kind in REGISTRY.items()}
+    return f"{policies[module]}({module})" if module in policies else module
+
+
+@pytest.mark.parametrize("name", modules_with_examples(), ids=label)
 def test_examples_of_module_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
