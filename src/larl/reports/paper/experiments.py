@@ -138,6 +138,7 @@ def other_policies(scope: Scope) -> dict[str, Study]:
     """Return the study of policies that are not in the paper, on the first trials only because they are slower."""
     policies: dict[str, Policy] = {"Auto": Auto(), "SharedLARL": SharedLARL(), "AdaptiveLARL": AdaptiveLARL()}
     paper_worlds = {world_name(k): worlds.paper(k) for k in ORDERS}
+    # "beyond" is the name of the data file: beyond the paper.
     return {"beyond": Study(paper_worlds, policies, HORIZON, min(scope.trials, 100), scope.seed)}
 
 

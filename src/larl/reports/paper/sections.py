@@ -42,7 +42,7 @@ def summary_section(claims: list[Claim], scope: Scope) -> Section:
     summary = "; ".join(f"“{verdict}”: {count}" for verdict, count in counts.items() if count)
     html = paragraphs_html(
         "Trella, Dempsey, Gazi, Xu, Doshi-Velez and Murphy (2025) study bandits whose mean rewards depend on a "
-        "latent auto-regressive state, and propose LARL. This page repeats their experiments with an independent "
+        "latent auto-regressive state, and propose LARL. This page repeats their experiments with a new "
         f"implementation ({scope.trials:,} trials each, seed {scope.seed}) and gives a verdict on every claim. Number "
         f"of claims by verdict: {summary}. Intervals are 95% intervals, ± is one standard error. All policies of a "
         "comparison get the same random numbers.",
