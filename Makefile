@@ -1,12 +1,12 @@
-# make paper   reproduce the paper: report.html, figures, data and claims in results/paper
-# make docs    generate docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md, and figures (about an hour)
+# make paper   reproduce the paper: results/paper/report.html, figures, data and claims
+# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md and their figures (about an hour)
 # make test    run all tests
-# make stress  run the tests 30 times beside two busy processes (hours), to find tests that depend on timing;
-#              fewer: make stress RUNS=5 TESTS=tests/service/test_browser.py
+# make stress  run the tests that depend on time 30 times next to two busy processes (hours);
+#              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
 # make check   check style, types and import order
-# make bench   run the benchmarks; generate docs/performance.md and tables of scale.md, reliability.md (about 15 minutes)
-# make torture run the fault-injection tests of the service (hours): docs/reliability.md
-# Each target installs what it needs into $(VENV); only Python ≥ 3.11 must be installed.
+# make bench   measure every number in docs/performance.md, the tables of scale.md and the load in reliability.md (15 minutes)
+# make torture kill the service, repeat requests, inject faults, and write docs/reliability.md (hours)
+# Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -1,26 +1,155 @@
-"""The code in the documentation runs as it stands."""
+"""The Python blocks and shell commands of README, CONTRIBUTING and docs/ run and print what the pages show."""
 
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from larl.cli import app
 from larl.client import Client
-from tests.service.running import LARL, running
+from tests.documents import PAGES, ROOT, Command, anchors, commands, inline_commands, links, python_examples
+from tests.service import records
+from tests.service.running import serving
 
-ROOT = Path(__file__).parents[1]
+# Commands that no test can run, by their beginning, with the reason.
+NOT_RUN = {
+    "pip install": "needs the network; the names of the extras are checked",
+    "python3 -m venv /opt/larl": "installs the service for all users of a machine",
+    "/opt/larl/bin/pip install": "needs the network; the names of the extras are checked",
+    "useradd": "needs root",
+    "sudo": "needs root",
+    "kubectl": "needs Kubernetes",
+    "python cluster.py": "needs SLURM",
+    "larl compare study.toml --store /shared/runs/one": "needs a Dask scheduler at that address",
+}
+# Python blocks that no test can run, by their first line.
+PYTHON_NOT_RUN = {"# cluster.py": "needs SLURM"}
+# Options that make a command quick.
+QUICK = {
+    "larl diagnose": ["--no-replay"],
+    "larl rehearse": ["--units", "3", "--steps", "4"],
+}
+EXIT_CODES = {  # other than 0
+    "larl replay sqlite:///changed.db": 3,
+    "larl restore cut.gz": 2,
+}
+STUDY = """
+horizon = 20
+trials = 4
+[worlds.drift]
+paper = 1
+[policies.LARL]
+policy = "LARL"
+[policies.LARL.grid]
+s = [1, 2]
+alpha = [0.5, 1.0]
+"""
 
 
-def blocks(path: Path) -> str:
-    """All Python of a page, one block after the other."""
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M))
+def matching(command: Command, table: dict[str, object]) -> str | None:
+    return next((start for start in table if f"{command} ".startswith(f"{start} ")), None)
 
 
-def execute(code: str, folder: Path) -> str:
-    """What the code prints, run in a folder as a program of its own, warnings as errors."""
+def write_logs(folder: Path) -> None:
+    """Write the logs that the pages diagnose. Above 10 arms, replays leave out the policies that take longest."""
+    draw, rows = np.random.default_rng(0), 60
+    arms = draw.permutation(np.arange(rows) % 12)
+    frame = pd.DataFrame({"t": np.arange(rows), "a": arms, "r": draw.normal(size=rows).round(3)})
+    other = frame.rename(columns={"t": "when", "a": "message", "r": "steps"}).assign(person="p1")
+    other.to_csv(folder / "log.csv.gz", index=False)
+    frame["temperature"], frame["place"] = draw.normal(size=rows), draw.choice(["home", "work"], rows)
+    frame.to_csv(folder / "log.csv", index=False)
+
+
+def write_storages(folder: Path, source: Path) -> None:
+    """Write a storage, and one in which a probability was changed."""
+    for name in ("study.db", "changed.db"):
+        shutil.copy(source, folder / name)
+    with sqlite3.connect(folder / "changed.db") as connection:
+        connection.execute("DROP TRIGGER no_update")
+        changed = "replace(answer, '\"go\":0.9}', '\"go\":0.9000000000000001}')"
+        connection.execute(f"UPDATE journal SET answer = {changed} WHERE seq = 7")
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a storage with every kind of row."""
+    path = tmp_path_factory.mktemp("docs") / "study.db"
+    records.everything(path)
+    return path
+
+
+class Shell:
+    """Runs the commands of a page in the current folder; a service runs as a process until `close`."""
+
+    def __init__(self) -> None:
+        self.url, self.token = "http://127.0.0.1:8080", ""
+        self._open = ExitStack()
+
+    def close(self) -> None:
+        self._open.close()
+
+    def filled_in(self, text: str) -> str:
+        """Replace the address, token, folders and date of the page by those of the test."""
+        for shown, used in {
+            "http://127.0.0.1:8080": self.url,
+            "larl_…": self.token,
+            "sqlite:////var/lib/larl": "sqlite:///.",
+            "/backup/": "",
+            "$(date +%F)": "2026-11-16",
+        }.items():
+            text = text.replace(shown, used)
+        return text
+
+    def serve(self, storage: str = "sqlite:///study.db", *options: str) -> None:
+        if not self.token:
+            self.run(Command(("larl", "token", "create", "--role", "admin", "--storage", storage), {}, None))
+        self.url = self._open.enter_context(serving(storage, *options))
+
+    def run(self, command: Command) -> None:
+        if command.words[0] == "make":
+            subprocess.run(["make", "-n", *command.words[1:]], cwd=ROOT, check=True, capture_output=True)
+            return
+        assert command.words[0] == "larl", f"neither run nor in NOT_RUN: {command}"
+        words = [self.filled_in(word) for word in command.words[1:]]
+        if words[0] == "serve":
+            self.serve(words[words.index("--storage") + 1])
+            return
+        if "cut.gz" in words:
+            Path("cut.gz").write_bytes(Path("study.backup.gz").read_bytes()[:-20])
+        words += QUICK.get(f"larl {words[0]}", [])
+        environment = {name: self.filled_in(value) for name, value in command.variables.items()}
+        done = CliRunner().invoke(app, words, env=environment, catch_exceptions=False)
+        code = EXIT_CODES.get(matching(command, dict(EXIT_CODES)) or "", 0)
+        assert done.exit_code == code, f"{command}: exit code {done.exit_code}\n{done.output}"
+        if words[:2] == ["token", "create"]:
+            self.token = done.stdout.strip()
+        elif words[:2] == ["examples", "study"]:
+            Path("study.toml").write_text(STUDY, encoding="utf-8")  # smaller than the example
+        if command.output is not None:
+            assert same_text(done.output) == same_text(command.output), str(command)
+
+
+def same_text(output: str) -> str:
+    """Return the output without line ends' spaces and without durations."""
+    return re.sub(r"\d+\.\d s\b", "… s", re.sub(r" +$", "", output, flags=re.M)).strip()
+
+
+def run_python(code: str, folder: Path) -> str:
+    """Return what the code prints when it runs as a program in a folder, with warnings as errors."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=folder,
@@ -33,49 +162,107 @@ def execute(code: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["docs/tutorial.md", "docs/agent.md"])
-def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
-    code = blocks(ROOT / page)
-    assert "larl." in code
-    execute(code, tmp_path)
-    assert (tmp_path / "agent.json").exists()
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("COLUMNS", "200")
+    shell = Shell()
+    yield shell
+    shell.close()
 
 
-def test_the_policy_of_contributing_runs_and_draws_every_arm(tmp_path: Path) -> None:
-    # A first draw that says "explore" and a second that says "which arm" share no bits: all arms are explored alike.
+@pytest.mark.timing
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_python_of_page_run(page: str, shell: Shell, recorded: Path, tmp_path: Path) -> None:
+    write_logs(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    found = list(commands(page))
+    if any("replay" in command.words for command in found):
+        write_storages(tmp_path, recorded)
+    if any(command.words[:2] == ("larl", "examples") for command in found):
+        (tmp_path / "study.toml").unlink()
+    for command in found:
+        if not matching(command, dict(NOT_RUN)):
+            shell.run(command)
+    examples = [each for each in python_examples(page) if each.code.partition("\n")[0] not in PYTHON_NOT_RUN]
+    needs_service = any("larl.Client(" in each.code for each in examples)
+    if needs_service and not shell.token:
+        shell.serve()
+    if examples and page != "CONTRIBUTING.md":  # its policy is run below
+        separator = "\x1e"
+        blocks = [f"token = {shell.token!r}", *(shell.filled_in(each.code) for each in examples)]
+        printed = run_python(f"\nprint({separator!r})\n".join(blocks), tmp_path).split(f"{separator}\n")[1:]
+        for each, output in zip(examples, printed, strict=True):
+            if each.output is not None:
+                assert same_text(output) == same_text(each.output), each.code
+    if needs_service:
+        with Client(shell.url, shell.token) as client:
+            assert [each.unit for each in client.units("sleep")] == ["unit-17"]
+            assert {each.reward for each in client.decisions("sleep")} == {0.4}
+
+
+def test_policy_of_contributing_explores_all_arms_equally(tmp_path: Path) -> None:
+    # The draw that decides whether to explore and the draw of the arm share no bits.
     count = """
 world = larl.LatentAR(gammas=[0.0], beta=[0.0] * 4, mu=[-1.0, -1.0, -1.0, 0.0])
 arm = larl.compare({"it": EpsilonGreedy(0.25)}, world, horizon=400, trials=50, seed=1).arm.values.ravel()
 print("explored", [int((arm == i).sum()) for i in range(3)])
 """
-    said = execute(blocks(ROOT / "CONTRIBUTING.md") + count, tmp_path)
-    explored = [int(each) for each in re.findall(r"\d+", said.splitlines()[-1])]
-    expected = 400 * 50 * 0.25 / 4  # each of the worse arms, apart from a few plays before their means are known
+    printed = run_python(python_examples("CONTRIBUTING.md")[0].code + count, tmp_path)
+    explored = [int(each) for each in re.findall(r"\d+", printed.splitlines()[-1])]
+    expected = 400 * 50 * 0.25 / 4  # plays of each worse arm, apart from a few before the means are known
     assert all(abs(each - expected) < 5.0 * expected**0.5 + 50 for each in explored), explored
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/service.md", "docs/client.md"])
-def test_the_code_of_a_page_runs_against_a_service(page: str, tmp_path: Path) -> None:
-    """As a reader follows it: a token, a service beside it, then all Python of the page with both filled in."""
-    created = subprocess.run(
-        [*LARL, "token", "create", "--role", "admin"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    token, code = created.stdout.strip(), blocks(ROOT / page)
-    assert "larl.Client(" in code
-    with running(tmp_path, "--timeout", "60") as address:
-        code = code.replace("http://127.0.0.1:8080", address).replace("larl_…", token)
-        given = f"import larl\nurl, token = {address!r}, {token!r}\n"
-        execute(given + code, tmp_path)
-        with Client(address, token) as client:
-            assert [each.unit for each in client.units("sleep")] == ["unit-17"]
-            assert {each.reward for each in client.decisions("sleep")} == {0.4}
+def test_tables_of_exceptions_have_no_unused_entry() -> None:
+    shown = [command for page in PAGES for command in commands(page)]
+    used = {matching(command, dict(NOT_RUN)) for command in shown}
+    assert set(NOT_RUN) <= used
+    assert set(EXIT_CODES) <= {matching(command, dict(EXIT_CODES)) for command in shown}
+    first_lines = {each.code.partition("\n")[0] for page in PAGES for each in python_examples(page)}
+    assert set(PYTHON_NOT_RUN) <= first_lines
 
 
-def links(path: Path) -> list[str]:
-    return re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8"))
+def test_extras_to_install_exist() -> None:
+    known = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    quoted = [text for page in PAGES for text in [*map(str, commands(page)), *inline_commands(page)] if "pip" in text]
+    extras = {name for text in quoted for names in re.findall(r"\[([\w,]+)\]", text) for name in names.split(",")}
+    assert extras
+    assert extras <= known
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
-def test_links_lead_somewhere(page: str) -> None:
-    for link in links(ROOT / page):
-        assert (ROOT / page).parent.joinpath(link).exists(), link
+@pytest.mark.parametrize("page", PAGES)
+def test_quoted_commands_exist(page: str) -> None:
+    """Commands in the text are not run; their names, options and files are checked."""
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+    for text in [*inline_commands(page), *(str(each) for each in commands(page))]:
+        program, *words = text.split()
+        if program == "make":
+            assert words[0] in targets, text
+        elif program.startswith(".ci/"):
+            assert (ROOT / program).exists(), text
+        elif program == "python" and words[0].startswith("benchmarks/"):
+            assert (ROOT / words[0]).exists(), text
+        elif program == "larl":
+            check_options(text, words)
+
+
+def check_options(text: str, words: list[str]) -> None:
+    command = typer.main.get_command(app)
+    while hasattr(command, "commands"):  # a group
+        if not words:
+            return
+        assert words[0] in command.commands, text
+        command = command.commands[words.pop(0)]
+    known = {name for each in command.params for name in [*each.opts, *each.secondary_opts]}
+    assert {word for word in words if word.startswith("--")} <= known, text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_sections(page: str) -> None:
+    for link in links(page):
+        file, _, section = link.partition("#")
+        target = (ROOT / page).parent / file if file else ROOT / page
+        assert target.exists(), link
+        assert not section or section in anchors(target), link
