@@ -253,7 +253,8 @@ def write_part(begin: str, end: str, parts: list[str]) -> None:
 def write_periods(count: int) -> None:
     """Write the tables of periods and of shared drift."""
     parts = [
-        f"Percent of {count:,} logs in which a periodic component is reported (p ≤ {SIGNIFICANCE_LEVEL}), ± one standard error:",
+        f"Percent of {count:,} logs in which a periodic component is reported (p ≤ {SIGNIFICANCE_LEVEL}), "
+        "± one standard error:",
         "",
         *period_rows(count),
         "",
@@ -289,7 +290,8 @@ def main() -> None:
     if options.only:
         return
     parts = [
-        f"Percent of {count:,} logs in which drift is reported (p ≤ {SIGNIFICANCE_LEVEL}), ± one standard error; random choice "
+        f"Percent of {count:,} logs in which drift is reported (p ≤ {SIGNIFICANCE_LEVEL}), "
+        "± one standard error; random choice "
         "unless a policy is named:",
         "",
         *drift_rows(count),
