@@ -20,7 +20,7 @@ def test_line_has_blocks_speed_and_time_left(capsys, monkeypatch):
     clock = iter([0.0, *[10.0] * 9])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     bar = Progress(10 * BLOCK.steps, True, 10)
-    bar.played(BLOCK, BlockResult(np.ones(5), 0.1, None))
+    bar.finish_block(BLOCK, BlockResult(np.ones(5), 0.1, None))
     assert capsys.readouterr().err == " 10%  1/10 blocks  15 steps/s  1:30 left  w · p\n"
 
 
@@ -28,17 +28,17 @@ def test_loaded_blocks_do_not_count_as_speed(monkeypatch):
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     bar = Progress(10 * BLOCK.steps, False, 10)
     for _ in range(8):
-        bar.found(BLOCK)
+        bar.skip_block(BLOCK)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 10.0))
     assert bar.line() == " 80%  8/10 blocks"
-    bar.played(BLOCK, BlockResult(np.ones(5), 0.1, None))
+    bar.finish_block(BLOCK, BlockResult(np.ones(5), 0.1, None))
     assert bar.line() == " 90%  9/10 blocks  15 steps/s  0:10 left"
 
 
 def test_table_rows_are_means_and_squared_deviations():
     bar, sample = Progress(1, False), np.random.default_rng(0).normal(5.0, 2.0, 20)
     for part in (sample[:3], sample[3:4], sample[4:]):
-        bar.played(BLOCK, BlockResult(part, 0.1, None))
+        bar.finish_block(BLOCK, BlockResult(part, 0.1, None))
     count, mean, squares = bar._rows["w · p"]
     assert (count, mean) == (20, pytest.approx(sample.mean(), rel=1e-12))
     assert squares == pytest.approx(((sample - sample.mean()) ** 2).sum(), rel=1e-12)
@@ -47,8 +47,8 @@ def test_table_rows_are_means_and_squared_deviations():
 def test_table_shows_rows_that_changed_last():
     bar = Progress(1, False)
     for number in range(30):
-        bar.played(replace(BLOCK, policy_name=f"p{number}"), BlockResult(np.ones(2), 0.1, None))
-    bar.played(BLOCK, BlockResult(np.ones(2), 0.1, None))
+        bar.finish_block(replace(BLOCK, policy_name=f"p{number}"), BlockResult(np.ones(2), 0.1, None))
+    bar.finish_block(BLOCK, BlockResult(np.ones(2), 0.1, None))
     shown = list(bar._rows)[-progress.ROWS :]
     assert shown[-1] == "w · p"
     assert "w · p0" not in shown

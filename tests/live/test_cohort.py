@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies._pooling import POOLINGS, common, personal, stacked, unit_view
+from larl.policies._pooling import POOLINGS, shared_arrays, stack_units, unit_arrays, unit_view
 from tests.live.cohorts import BASE, SPEC, WORLD, leaves, same, step_by_hand
 
 UNITS, ROUNDS, SEED = 5, 30, 3
@@ -71,9 +71,9 @@ def test_summary_of_cohorts_agrees_with_all_data() -> None:
 
 def test_units_of_stacked_state_share_common_arrays() -> None:
     state = SPEC.init(2)
-    units = stacked(state, 3)
-    assert {array.shape[0] for array in personal(units)} == {3}
-    assert [id(array) for array in common(units)] == [id(array) for array in common(state)]
+    units = stack_units(state, 3)
+    assert {array.shape[0] for array in unit_arrays(units)} == {3}
+    assert [id(array) for array in shared_arrays(units)] == [id(array) for array in shared_arrays(state)]
     unit_view(units, 1).time[0] = 7
     unit_view(units, 1).ridge.theta[0, 0] = 2.0
     assert units.time.tolist() == [[0], [7], [0]]

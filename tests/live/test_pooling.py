@@ -9,7 +9,7 @@ import pytest
 import larl
 from larl.live.kernels import choose, replay
 from larl.policies._partial_pooling import KAPPAS, partial_init
-from larl.policies._pooling import stacked, unit_view
+from larl.policies._pooling import stack_units, unit_view
 from tests.live.cohorts import RegressionRows, step_by_hand
 
 UNITS, ALPHA, RIDGE = 4, 0.7, 2.0
@@ -102,7 +102,7 @@ def test_limits_of_partial_pooling_are_full_and_no_pooling(kappa: float) -> None
     """κ → ∞: one regression for all units. κ → 0: each unit's own regression, almost without a prior."""
     draws, start = np.random.default_rng(3), larl.LARL(1, ridge=RIDGE).init(2)
     units, rows = (
-        stacked(partial_init(start.ridge, start.lags, 1, 1.0, (kappa / RIDGE,)), UNITS),
+        stack_units(partial_init(start.ridge, start.lags, 1, 1.0, (kappa / RIDGE,)), UNITS),
         RegressionRows(1, 2, UNITS),
     )
     for _ in range(300):

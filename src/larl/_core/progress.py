@@ -101,17 +101,17 @@ class Progress:
         self._skipped += steps
         self.tick()
 
-    def worked(self, steps: int = 1) -> None:
+    def finish_steps(self, steps: int = 1) -> None:
         """Count finished steps."""
         self._done += steps
         self.tick()
 
-    def found(self, block: Any) -> None:
+    def skip_block(self, block: Any) -> None:
         """Count a block whose result was loaded from the store."""
         self._blocks_done += 1
         self.advance(block.steps)
 
-    def played(self, block: Any, result: Any) -> None:
+    def finish_block(self, block: Any, result: Any) -> None:
         """Count a block that was run, and add its totals to the table."""
         self._done += block.steps
         self._blocks_done += 1

@@ -12,7 +12,7 @@ from larl._core.random import EXPLORATION, IDS, POLICY, bits_at, stream_key
 from larl._core.validation import InvalidValue, integer, number
 from larl.live.kernels import choose
 from larl.policies import DynamicOracle, Policy, from_dict
-from larl.policies._contract import has_law
+from larl.policies._contract import has_action_probabilities
 from larl.worlds.base import World
 from larl.worlds.variants import from_dict as world_from_dict
 
@@ -165,7 +165,7 @@ class LivePolicy:
     def _initial_state(self) -> Any:
         """The policy's State before the first step."""
         state = copy_fields(self.policy.init(len(self.arms), horizon=self.horizon, world=self.world))
-        if not has_law(state):
+        if not has_action_probabilities(state):
             accepted = "a policy with action probabilities: registered with predict= or action_probabilities="
             raise InvalidValue(self._owner, "policy", self.policy, accepted)
         return state

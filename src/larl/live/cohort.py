@@ -13,7 +13,7 @@ from larl.live.independent_history import IndependentHistory
 from larl.live.renamed import upgraded
 from larl.live.shared_history import SharedHistory
 from larl.policies import Policy
-from larl.policies._pooling import POOLINGS, pooled
+from larl.policies._pooling import POOLINGS, pooled_state
 from larl.worlds.base import World
 
 
@@ -83,7 +83,7 @@ class Cohort(LivePolicy):
     ) -> None:
         super().__init__(policy, arms, seed, min_probability, max_delay, horizon, world)
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
-        self._new_unit = pooled(policy, self._initial_state(), self.pooling)
+        self._new_unit = pooled_state(policy, self._initial_state(), self.pooling)
         self._numbers: dict[str, int] = {}
         self._keys: list[StreamKeys] = []
         kind = IndependentHistory if self.pooling == "none" else SharedHistory

@@ -17,7 +17,7 @@ from larl._core.compile import compiled_for, copy_fields
 from larl.live import files
 from larl.live.history import History
 from larl.live.kernels import replay_shared
-from larl.policies._pooling import common, personal, stacked, unit_view
+from larl.policies._pooling import shared_arrays, stack_units, unit_arrays, unit_view
 
 INITIAL_CAPACITY = 16  # units, and rows of the log
 CHECKPOINT_INTERVAL, INTERVAL_FACTOR = 64, 4  # decisions; ratio of two successive spacings of checkpoints
@@ -28,8 +28,8 @@ class SharedCheckpoint(NamedTuple):
     """The shared and the personal arrays before step `time` of the cohort."""
 
     time: int
-    common: list[Any]
-    personal: list[Any]  # of the units that existed
+    shared_arrays: list[Any]
+    unit_arrays: list[Any]  # of the units that existed
 
 
 class SharedHistory:
@@ -40,7 +40,7 @@ class SharedHistory:
         self.max_delay, self.units = max_delay, units
         self._new_unit = copy_fields(state)  # its personal part does not change
         self._capacity = max(INITIAL_CAPACITY, units)
-        self.stacked_state = stacked(self._new_unit, self._capacity)
+        self.stacked_state = stack_units(self._new_unit, self._capacity)
         self._counts = [0] * units  # decisions of each unit
         self._steps: list[deque[int]] = [deque(maxlen=max_delay) for _ in range(units)]  # latest decisions of each unit
         self._start_at(0)
@@ -70,8 +70,8 @@ class SharedHistory:
         """Add a unit."""
         if self.units == self._capacity:
             self._capacity *= 2
-            larger = stacked(self._new_unit, self._capacity)
-            for target, source in zip(personal(larger), personal(self.stacked_state), strict=True):
+            larger = stack_units(self._new_unit, self._capacity)
+            for target, source in zip(unit_arrays(larger), unit_arrays(self.stacked_state), strict=True):
                 target[: self.units] = source
             self.stacked_state = larger
         self.units += 1
@@ -141,16 +141,18 @@ class SharedHistory:
         self._valid = self.time
 
     def _checkpoint(self) -> SharedCheckpoint:
-        own = [array[: self.units].copy() for array in personal(self.stacked_state)]
-        return SharedCheckpoint(self.time, [array.copy() for array in common(self.stacked_state)], own)
+        own = [array[: self.units].copy() for array in unit_arrays(self.stacked_state)]
+        return SharedCheckpoint(self.time, [array.copy() for array in shared_arrays(self.stacked_state)], own)
 
     def _restore(self, checkpoint: SharedCheckpoint) -> None:
         """Go back to a checkpoint; only units that have decided since are copied."""
-        for target, source in zip(common(self.stacked_state), checkpoint.common, strict=True):
+        for target, source in zip(shared_arrays(self.stacked_state), checkpoint.shared_arrays, strict=True):
             target[...] = source
         changed = np.unique(self.unit[self.row(checkpoint.time) : self.row(self.time)])
-        new_unit = personal(stacked(self._new_unit, 1))
-        for target, source, initial in zip(personal(self.stacked_state), checkpoint.personal, new_unit, strict=True):
+        new_unit = unit_arrays(stack_units(self._new_unit, 1))
+        for target, source, initial in zip(
+            unit_arrays(self.stacked_state), checkpoint.unit_arrays, new_unit, strict=True
+        ):
             existed = changed[changed < source.shape[0]]
             target[existed] = source[existed]
             target[changed[changed >= source.shape[0]]] = initial
@@ -184,10 +186,10 @@ class SharedHistory:
     def pack(self) -> dict[str, Any]:
         """The first checkpoint and the log since then, as JSON types."""
         base, rows = self.checkpoints[0], slice(0, self.row(self.end))
-        state = stacked(copy_fields(self._new_unit), self.units)
-        for target, source in zip(common(state), base.common, strict=True):
+        state = stack_units(copy_fields(self._new_unit), self.units)
+        for target, source in zip(shared_arrays(state), base.shared_arrays, strict=True):
             target[...] = source
-        for target, source in zip(personal(state), base.personal, strict=True):
+        for target, source in zip(unit_arrays(state), base.unit_arrays, strict=True):
             target[: source.shape[0]] = source
         return {
             "base": {"time": base.time, "state": files.pack_state(state)},
@@ -206,11 +208,11 @@ class SharedHistory:
     def unpack(cls, values: Any, state: Any, max_delay: int, context_size: int, units: int) -> "SharedHistory":
         """The inverse of `pack`; `state` is the State of a new unit."""
         new = cls(state, max_delay, context_size, units)
-        base = stacked(copy_fields(state), units)
+        base = stack_units(copy_fields(state), units)
         files.unpack_state(values["base"]["state"], base)
-        for target, source in zip(common(new.stacked_state), common(base), strict=True):
+        for target, source in zip(shared_arrays(new.stacked_state), shared_arrays(base), strict=True):
             target[...] = source
-        for target, source in zip(personal(new.stacked_state), personal(base), strict=True):
+        for target, source in zip(unit_arrays(new.stacked_state), unit_arrays(base), strict=True):
             target[:units] = source
         new._start_at(values["base"]["time"])
         log = values["past"]

@@ -156,6 +156,6 @@ def set_true_means(state: Any, means: Any) -> None:
     """Set the true mean rewards of this step; only `DynamicOracle` uses them."""
 
 
-def has_law(state: Any) -> bool:
+def has_action_probabilities(state: Any) -> bool:
     """Return whether the policy of a State defines its action probabilities, directly or by `predict`."""
     return any(has_implementation(function, type(state)) for function in (action_probabilities, predict))

@@ -19,7 +19,7 @@ POOLINGS = ("none", "full", "partial")
 PARTIAL: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
 
 
-def pooled(policy: Policy, state: Any, pooling: str) -> Any:
+def pooled_state(policy: Policy, state: Any, pooling: str) -> Any:
     """Return the State of one unit for this kind of pooling; raise InvalidValue if the policy does not support it."""
     if pooling == "none":
         return state
@@ -31,7 +31,7 @@ def pooled(policy: Policy, state: Any, pooling: str) -> Any:
     return PARTIAL[type(state)](state) if pooling == "partial" else state
 
 
-def stacked(state: Any, units: int) -> Any:
+def stack_units(state: Any, units: int) -> Any:
     """Return a stacked State for `units` copies of a State; shared arrays are not copied."""
     return _mapped(state, lambda field: np.repeat(field[None], units, axis=0))
 
@@ -42,7 +42,7 @@ def unit_view(stacked: Any, unit: int) -> Any:
 
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a State with `change` applied to its personal arrays."""
+    """Return a State with `change` applied to its per-unit arrays."""
     shared = SHARED.get(type(state), ())
 
     def changed(name: str, field: Any) -> Any:
@@ -55,16 +55,16 @@ def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
     return type(state)(*(changed(*each) for each in zip(state._fields, state, strict=True)))
 
 
-def personal(stacked: Any) -> list[Any]:
-    """Return the personal arrays of a stacked State."""
+def unit_arrays(stacked: Any) -> list[Any]:
+    """Return the per-unit arrays of a stacked State."""
     arrays: list[Any] = []
     _mapped(stacked, arrays.append)
     return arrays
 
 
-def common(stacked: Any) -> list[Any]:
+def shared_arrays(stacked: Any) -> list[Any]:
     """Return the arrays that all units share."""
-    own = {id(array) for array in personal(stacked)}
+    own = {id(array) for array in unit_arrays(stacked)}
     return [array for array in _arrays(stacked) if id(array) not in own]
 
 

@@ -92,7 +92,7 @@ class LARL(Policy):
     Parameters
     ----------
     s : int, >= 0
-        Number of past steps in the context. ``s=0`` is UCB. ``larl.theory.best_lookback`` suggests a value.
+        Number of past steps in the context. ``s=0`` is UCB. `larl.diagnose` suggests a value for a log.
     alpha : float, >= 0, default 1.0
         Width of the confidence interval, in standard errors of the prediction.
     ridge : float, > 0, default 1.0

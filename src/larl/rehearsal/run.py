@@ -59,10 +59,10 @@ def _run_units(plan: Plan, client: Client, units: Sequence[SimulatedUnit], progr
 
         for unit in units:  # one after another: the service numbers units by their first decision
             unit.step(0)
-        bar.worked(plan.units)
+        bar.finish_steps(plan.units)
         for t in range(1, plan.steps):
             for_all_units(lambda unit, t=t: unit.step(t))  # type: ignore[misc]
-            bar.worked(plan.units)
+            bar.finish_steps(plan.units)
         for_all_units(SimulatedUnit.finish)
 
 

@@ -87,7 +87,7 @@ def replay(
         whole(database)
         again = Replay(Journal(database), study)
         with Progress(again.count(), shown=True) as progress:
-            done = again.run(progress.worked)
+            done = again.run(progress.finish_steps)
     except Mismatch as error:
         print(f"mismatch: {error}", file=sys.stderr)
         raise typer.Exit(3) from error
@@ -119,7 +119,7 @@ def export(
         table = Table(Journal(database), study)
         readings = 2 if kind == "lifejacket" else 1  # it looks through all before it writes
         with Progress(max(readings * table.count(), 1), shown=True) as progress:
-            table.step = progress.worked
+            table.step = progress.finish_steps
             left = export(table, kind, out, fill)
     finally:
         database.close()
@@ -139,7 +139,7 @@ def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write
     database = Database(storage)
     try:
         with Progress(max(whole(database), 1), shown=True) as progress:
-            counts = backup(database, out, progress.worked)
+            counts = backup(database, out, progress.finish_steps)
     except Mismatch as error:
         raise StorageError(database.shown, f"the journal is not complete: {error}") from error
     finally:
@@ -158,7 +158,7 @@ def restore(
 
     counts = verify(file)
     with Progress(max(sum(counts), 1), shown=True) as progress:
-        restore(file, storage, counts, progress.worked)
+        restore(file, storage, counts, progress.finish_steps)
     print(f"restored and compared: {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")
 
 

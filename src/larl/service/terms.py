@@ -16,7 +16,7 @@ from larl.live.base import StreamKeys
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
-from larl.policies._pooling import pooled
+from larl.policies._pooling import pooled_state
 
 STUDY_FIELDS = {"min_probability": "floor", "max_delay": "patience"}  # argument of Agent and Cohort: field of a study
 
@@ -102,7 +102,7 @@ class Terms:
     def _first_state(self) -> Mapping[str, Any]:
         """What the policy keeps of a unit before its first step, by name."""
         state = self.spec.init(len(self.arms), horizon=self.horizon, world=None)
-        return state_arrays(pooled(self.spec, state, self.pooling))
+        return state_arrays(pooled_state(self.spec, state, self.pooling))
 
     @cached_property
     def state_size(self) -> int:

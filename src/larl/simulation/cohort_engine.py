@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.compile import copy_fields, entry_point
-from larl.policies._pooling import stacked, unit_view
+from larl.policies._pooling import stack_units, unit_view
 from larl.simulation.engine import Trace, empty_trace, run_steps
 from larl.worlds.kernels import begin
 
@@ -36,7 +36,7 @@ class CohortSimulation:
     """One cohort, simulated step by step on demand."""
 
     def __init__(self, latent: Any, state: Any, units: int, seed: int, cohort: int) -> None:
-        self._worlds, self._states = stacked(latent, units), stacked(copy_fields(state), units)
+        self._worlds, self._states = stack_units(latent, units), stack_units(copy_fields(state), units)
         self._units, self._seed, self._cohort, self._t = units, seed, cohort, 0
 
     def run(self, steps: int) -> Trace:

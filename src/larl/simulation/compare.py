@@ -12,7 +12,7 @@ import numpy as np
 from larl._core.progress import Progress
 from larl._core.validation import Check, InvalidValue, instance, integer, one_of, optional
 from larl.policies import Policy
-from larl.policies._pooling import POOLINGS, pooled
+from larl.policies._pooling import POOLINGS, pooled_state
 from larl.simulation.engine import Trace
 from larl.simulation.executors import Executor, ThreadExecutor, run_blocks
 from larl.simulation.memory import checked_init, machine_memory, memory_error
@@ -168,7 +168,7 @@ def check_states(
             raise InvalidValue("compare", f"arms of world {name!r}", world.arms, f"at most {MAX_ARMS:,} arms")
         for policy in policies.values():
             state = checked_init(policy, world.arms, horizon=horizon, world=world, copies=1 + threads)
-            pooled(policy, state, pooling)
+            pooled_state(policy, state, pooling)
 
 
 def _check_policies(policies: object) -> None:

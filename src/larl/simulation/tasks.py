@@ -25,7 +25,7 @@ from larl import __version__
 from larl._core.compile import source_digest
 from larl._core.validation import InvalidValue
 from larl.policies import Policy
-from larl.policies._pooling import pooled
+from larl.policies._pooling import pooled_state
 from larl.simulation.cohort_engine import CohortSimulation
 from larl.simulation.engine import Floats, empty_trace, run_trials
 from larl.worlds.base import World
@@ -216,7 +216,7 @@ def _simulate_cohort(block: Block, latent: Any, state: Any, cohort: int) -> Arra
 @lru_cache(16)
 def _initial_states(world: World, policy: Policy, horizon: int, pooling: str) -> tuple[Any, Any]:
     """Return the initial states of world and policy; the engine copies them for each trial."""
-    return world.latent(), pooled(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
+    return world.latent(), pooled_state(policy, policy.init(world.arms, horizon=horizon, world=world), pooling)
 
 
 def summary_times(horizon: int) -> NDArray[np.int64]:

@@ -72,7 +72,7 @@ def _run_stored(
         if store.get(block) is None:
             missing.append(block)
         else:
-            progress.found(block)
+            progress.skip_block(block)
     failures: list[tuple[Block, Exception]] = []
     for block, result in _run(executor, missing, progress, ordered=False) if missing else ():
         if isinstance(result, Exception):
@@ -95,7 +95,7 @@ def _run(
     with executor:
         for block, result in stream_results(executor, blocks, ordered=ordered, on_idle=progress.tick):
             if isinstance(result, BlockResult):
-                progress.played(block, result)
+                progress.finish_block(block, result)
             yield block, result
 
 
