@@ -193,7 +193,7 @@ def test_range_of_orders_covers_the_true_order(k, world):
     covered, widths = 0, []
     for frame in simulate_logs(world, 200, 10, seed=12):
         log = make_log(frame)
-        weights = order_weights(fit_orders(log, find_drift(log).direction), drifting=True)
+        weights = order_weights(fit_orders(log, find_drift(log).direction), has_drift=True)
         low, high = shortest_range(weights)
         covered += low <= k <= high
         widths.append(high - low + 1)

@@ -124,7 +124,7 @@ def test_best_s_minimises_regret_and_may_exceed_the_order(monkeypatch):
 
     for name, value in {"MAX_TRIALS": 100, "STEP_BUDGET": 100_000, "MAX_HORIZON": 1000, "MAX_ARMS": 1}.items():
         monkeypatch.setattr(replays, name, value)
-    result = replays.replay_policies([draw_of_paper_world(4.0)], 1, 1000, 0, None, Progress(1, False))
+    result = replays.replay_policies([draw_of_paper_world(4.0)], 1, 1000, seed=0, threads=None, bar=Progress(1, False))
     assert result.best_s >= 3
     assert result.regret_of(result.lookbacks[5]).value < result.regret_of(result.lookbacks[1]).value
     assert 1 not in result.good_s

@@ -46,7 +46,7 @@ def test_report_is_written_and_second_run_reads_cached_studies(tmp_path, monkeyp
         monkeypatch.setattr(
             module, "paper_worlds", lambda: settings | {f"{name} again": p for name, p in settings.items()}
         )
-        monkeypatch.setattr(module, "LONG", 100)
+        monkeypatch.setattr(module, "LONG_HORIZON", 100)
     monkeypatch.setattr(report, "held_out_worlds", lambda: settings)
     monkeypatch.setattr(report, "misspecified_worlds", lambda: {"constant": Setting(constant, 100)})
     page = write_report(tmp_path, Scope(20, 3))

@@ -132,10 +132,10 @@ def test_poor_s_is_relative_to_the_achievable_gain(monkeypatch):
         lookback_claims, "total_regrets", lambda *_: regret | {start: sample(272.0), KALMAN: sample(53.0)}
     )
     result = type("Result", (), {"policies": list(regret)})
-    claims = {claim.claim: claim for claim in lookback_claims._poor_s(result, None)}
+    claims = {claim.claim: claim for claim in lookback_claims._poor_s_claims(result, None)}
     assert claims["A poor s (too small or too large) performs like Stationary (k = 1)"].verdict == FAILS
     regret["s = 15"] = sample(268.0)
-    claims = {claim.claim: claim for claim in lookback_claims._poor_s(result, None)}
+    claims = {claim.claim: claim for claim in lookback_claims._poor_s_claims(result, None)}
     assert claims["A poor s (too small or too large) performs like Stationary (k = 1)"].verdict == HOLDS
     assert "s = 1:" not in claims["A poor s (too small or too large) performs like Stationary (k = 1)"].measured
 
@@ -164,7 +164,10 @@ def test_slopes_recover_a_known_exponent():
 
 
 def test_exponent_above_the_bound_fails():
-    fits = [Slope(c, "LARL s = 1", v, v - 0.005, v + 0.005, max(c / 2, 0.5), v) for c, v in ((1.0, 0.47), (1.5, 0.79))]
+    fits = [
+        Slope(c=c, policy="LARL s = 1", value=v, low=v - 0.005, high=v + 0.005, predicted=max(c / 2, 0.5), last=v)
+        for c, v in ((1.0, 0.47), (1.5, 0.79))
+    ]
     below_one, order = sublinear_claims(fits)
     assert (below_one.verdict, order.verdict) == (CHANGED, FAILS)
     _, order = sublinear_claims(fits[:1])
@@ -207,14 +210,14 @@ def test_larl_0_is_compared_with_an_independent_formula(monkeypatch):
 
 def test_coverage_measures_how_loose_the_radius_is(monkeypatch):
     world = worlds.random(2, 2, 3, radius=0.8)
-    coverage = theory_checks.coverage(world, 2, 60, 40, 0.1, 0)
+    coverage = theory_checks.coverage(world, 2, 60, runs=40, delta=0.1, seed=0)
     assert coverage["printed"].share == coverage["corrected"].share == 1.0
     assert coverage["printed"].needed < coverage["corrected"].needed < 0.5
     radius = theory_checks.confidence_radius
     monkeypatch.setattr(
         theory_checks, "confidence_radius", lambda *a, **o: coverage["corrected"].needed * radius(*a, **o)
     )
-    assert theory_checks.coverage(world, 2, 60, 40, 0.1, 0)["corrected"].share == pytest.approx(0.9)
+    assert theory_checks.coverage(world, 2, 60, runs=40, delta=0.1, seed=0)["corrected"].share == pytest.approx(0.9)
 
 
 def test_printed_theorem_is_evaluated_as_printed():
@@ -268,8 +271,8 @@ def test_readme_agrees_with_the_reproduction():
     assert [rows[f"{less} with their theory's settings (k = {k})"] for k in ORDERS] == [FAILS, HOLDS, HOLDS]
     assert [rows[f"{less} tuned (k = {k})"] for k in ORDERS] == [FAILS, OPEN, FAILS]
     text = (ROOT / "README.md").read_text().replace("\n", " ")
-    assert "LARL with s by BIC beats both at k = 1, 5 and 10." in text
-    assert "beat it at k = 1, and tuned baselines at k = 1 and 10." in text
+    assert 'LARL (BIC) beats UCB ("Stationary") and AR UCB at every k.' in text
+    assert "beat LARL (BIC) at k = 1; tuned baselines beat it at k = 1 and 10." in text
 
 
 def test_readme_agrees_with_the_evaluation_of_auto():

@@ -20,7 +20,7 @@ import pytest
 
 import larl
 from larl.client import Client, RequestRefused, ServiceUnreachable, transport
-from larl.client.offline_queue import draw
+from larl.client.offline_queue import draw_arm
 from tests.service.processes import reserve_port
 from tests.service.running import Leaky, running
 from tests.waiting import PATIENCE
@@ -281,16 +281,16 @@ def test_what_the_service_refuses_stays_and_does_not_hold_up_others(client: Clie
 
 def test_the_draw_heeds_what_is_available() -> None:
     odds = {"a": 0.2, "b": 0.3, "c": 0.5, "d": 0.0}
-    assert draw(odds, ["b"]) == ("b", {"a": 0.0, "b": 1.0, "c": 0.0, "d": 0.0})
-    assert draw(odds, ["d"])[0] == "d"
+    assert draw_arm(odds, ["b"]) == ("b", {"a": 0.0, "b": 1.0, "c": 0.0, "d": 0.0})
+    assert draw_arm(odds, ["d"])[0] == "d"
     counts = dict.fromkeys(odds, 0)
     for _ in range(4000):
-        counts[draw(odds, ["a", "b"])[0]] += 1
+        counts[draw_arm(odds, ["a", "b"])[0]] += 1
     assert counts["c"] == counts["d"] == 0
     assert abs(counts["a"] / 4000 - 0.4) < 5 * math.sqrt(0.24 / 4000)
     for none in ([], ["e"]):
         with pytest.raises(larl.InvalidValue, match="available"):
-            draw(odds, none)
+            draw_arm(odds, none)
 
 
 def test_a_host_may_bring_its_own_probabilities(client: Client, study: str) -> None:

@@ -105,7 +105,7 @@ def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str
     assert found["arms"]["nothing"]["mean"] + found["arms"]["prompt"]["mean"] == pytest.approx(1.0)
     assert found["regret"]["mean"] > 0.0 < found["regret"]["se"]
     assert 0.0 < found["latency"]["decision"]["p50"] <= found["latency"]["decision"]["p99"]
-    assert "Dress rehearsal of whole" in page
+    assert "Rehearsal of whole" in page
     assert "http" not in page.replace("http-equiv", ""), "it asks nothing of the network"
 
 
@@ -113,14 +113,14 @@ def test_in_a_cohort_with_defaults_and_units_that_must_register(tmp_path: Path, 
     text = FINE.replace(
         "patience = 4", 'patience = 4\npooling = "full"\ndefault_reward = 0.5\nregistration = "explicit"'
     )
-    found = rehearse(plan(tmp_path, text), client, guarded=True)
+    found = rehearse(plan(tmp_path, text), client, requires_token=True)
     assert found.differences == []
     assert found.states["defaulted"] > 0
 
 
 def test_one_seed_is_one_rehearsal(tmp_path: Path, client: Client) -> None:
     def figures(**more: Any) -> dict[str, Any]:
-        found = rehearse(plan(tmp_path, **more), client, guarded=True).to_dict()
+        found = rehearse(plan(tmp_path, **more), client, requires_token=True).to_dict()
         return {name: value for name, value in found.items() if name not in ("study", "seconds", "latency")}
 
     first = figures()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from larl._core.validation import InvalidValue
+from larl.cli.options import Threads
 
 
 def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
@@ -16,7 +17,9 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
 
 def diagnose(
     log: Annotated[Path, typer.Argument(help="A CSV (.csv, .csv.gz) or Parquet file with one row for each decision.")],
-    time: Annotated[str | None, typer.Option(help="Column of the time.", show_default="t, time, step")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column of the time.", show_default="t, time, step, timestamp")
+    ] = None,
     action: Annotated[
         str | None, typer.Option(help="Column of the action.", show_default="a, action, played, arm")
     ] = None,
@@ -48,9 +51,9 @@ def diagnose(
     replay: Annotated[
         bool, typer.Option(help="Simulate policies in worlds fitted to the log; takes most of the time.")
     ] = True,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads to run on.", show_default="all cores")] = None,
+    threads: Threads = None,
 ) -> None:
-    """Diagnose drift in a log: is there any, does it matter, how far back does the past predict, what can be gained.
+    """Diagnose drift in a log: is there any, does it matter, how far ahead does the past predict, what can be gained.
 
     Prints five answers with their uncertainty and writes them as an HTML page.
     """

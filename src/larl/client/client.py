@@ -14,8 +14,8 @@ from larl.client.models import (
     ServiceDecision,
     StudyInfo,
     UnitInfo,
+    parse_response,
     policy_spec,
-    read,
 )
 from larl.client.offline_queue import FallbackDecision, OfflineQueue
 from larl.client.outside_decisions import OutsideDecisions, new_key
@@ -162,16 +162,18 @@ such as http://127.0.0.1:8080
             "reason": reason,
             "floor": floor,
         }
-        return read(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
+        return parse_response(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:
         """Close a study: it accepts no more decisions, and can still be read."""
         body = {"reason": reason}
-        return read(ClosedStudy, self.transport.request("POST", api_path("studies", study, "close"), body))
+        return parse_response(ClosedStudy, self.transport.request("POST", api_path("studies", study, "close"), body))
 
     def register(self, study: str, unit: str) -> UnitInfo:
         """Register a unit."""
-        return read(UnitInfo, self.transport.request("POST", api_path("studies", study, "units"), {"unit": unit}))
+        return parse_response(
+            UnitInfo, self.transport.request("POST", api_path("studies", study, "units"), {"unit": unit})
+        )
 
     def decide(
         self,
@@ -210,7 +212,9 @@ such as http://127.0.0.1:8080
             self.ingest_pending(study)
         fields = {"unit": unit, "key": new_key(key), "available": available, "reason": reason, "context": context}
         body = {name: value for name, value in fields.items() if value is not None}
-        return read(ServiceDecision, self.transport.request("POST", api_path("studies", study, "decisions"), body))
+        return parse_response(
+            ServiceDecision, self.transport.request("POST", api_path("studies", study, "decisions"), body)
+        )
 
     def observe(
         self,
@@ -246,7 +250,9 @@ such as http://127.0.0.1:8080
         if isinstance(decision, FallbackDecision):
             arm, decision = arm or decision.arm, self._ingest_fallback(decision)
         body = {"key": key, "value": value, "arm": arm}
-        return read(RewardReceipt, self.transport.request("POST", api_path("decisions", _id(decision), "reward"), body))
+        return parse_response(
+            RewardReceipt, self.transport.request("POST", api_path("decisions", _id(decision), "reward"), body)
+        )
 
     def delivered(
         self, decision: ServiceDecision | DecisionRecord | str, delivered: bool = True, key: str | None = None
@@ -254,12 +260,12 @@ such as http://127.0.0.1:8080
         """Report whether a decision reached the unit."""
         body = {"key": new_key(key), "delivered": delivered}
         path = api_path("decisions", _id(decision), "delivered")
-        return read(DeliveryReceipt, self.transport.request("POST", path, body))
+        return parse_response(DeliveryReceipt, self.transport.request("POST", path, body))
 
     def resolve(self, study: str, issue: int, note: str) -> ResolvedIssue:
         """Mark an issue as resolved."""
         path = api_path("studies", study, "issues", issue, "resolved")
-        return read(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
+        return parse_response(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
 
 
 def _id(decision: ServiceDecision | DecisionRecord | str) -> str:

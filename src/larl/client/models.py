@@ -154,8 +154,8 @@ class ResolvedIssue(NamedTuple):
     note: str
 
 
-def read(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """A response as its type. Fields that only later versions of the service have are ignored."""
+def parse_response(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
+    """Return a response as a NamedTuple. Fields that only later versions of the service have are ignored."""
     return kind(**{name: values[name] for name in cast(Any, kind)._fields})
 
 

@@ -101,14 +101,14 @@ class OfflineQueue:
             raise InvalidValue("Client", "pending", str(path), f"a file that a Client wrote ({error})") from error
 
 
-def draw(probabilities: Mapping[str, float], available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
-    """An available arm drawn from fallback probabilities, and the probability of each arm."""
-    open_arms = list(probabilities) if available is None else list(available)
-    if not open_arms or not set(open_arms) <= set(probabilities):
+def draw_arm(probabilities: Mapping[str, float], available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
+    """Return an available arm drawn from fallback probabilities, and the probability of each arm."""
+    candidates = list(probabilities) if available is None else list(available)
+    if not candidates or not set(candidates) <= set(probabilities):
         raise InvalidValue("fallback", "available", available, f"one or more of {', '.join(probabilities)}")
-    weights = {arm: weight if arm in open_arms else 0.0 for arm, weight in probabilities.items()}
+    weights = {arm: weight if arm in candidates else 0.0 for arm, weight in probabilities.items()}
     if sum(weights.values()) <= 0.0:
-        weights = {arm: float(arm in open_arms) for arm in probabilities}
+        weights = {arm: float(arm in candidates) for arm in probabilities}
     total = sum(weights.values())
     arm = random.SystemRandom().choices(list(weights), list(weights.values()))[0]
     return arm, {name: weight / total for name, weight in weights.items()}

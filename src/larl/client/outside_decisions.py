@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from larl.client.models import ServiceDecision, read
-from larl.client.offline_queue import FallbackDecision, draw
+from larl.client.models import ServiceDecision, parse_response
+from larl.client.offline_queue import FallbackDecision, draw_arm
 from larl.client.reader import StudyReader, api_path
 from larl.client.transport import RequestRefused
 
@@ -59,7 +59,9 @@ class OutsideDecisions(StudyReader):
             "probabilities": probabilities,
         }
         body |= {"context": context, "reason": reason}
-        return read(ServiceDecision, self.transport.request("POST", api_path("studies", study, "ingest"), body))
+        return parse_response(
+            ServiceDecision, self.transport.request("POST", api_path("studies", study, "ingest"), body)
+        )
 
     def fallback(
         self,
@@ -99,7 +101,7 @@ class OutsideDecisions(StudyReader):
             If the client has never read the study and no probabilities are given.
         """
         known = probabilities or self._queue.probabilities.get(study) or self.study(study).fallback
-        arm, used = draw(known, available)
+        arm, used = draw_arm(known, available)
         decision = FallbackDecision(
             study=study,
             unit=unit,
@@ -152,7 +154,7 @@ class OutsideDecisions(StudyReader):
             body = decision.decision_request()
             response = self.transport.request("POST", api_path("studies", decision.study, "decisions"), body)
         self._queue.remove(decision.key)
-        return read(ServiceDecision, response)
+        return parse_response(ServiceDecision, response)
 
 
 def new_key(key: str | None) -> str:

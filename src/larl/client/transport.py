@@ -99,7 +99,7 @@ class Transport:
                 shown = "…" if token else token
                 raise InvalidValue("Client", "token", shown, "a token as `larl token create` prints it, or None")
         self.url, self._host, self._port = url.rstrip("/"), parts.hostname, parts.port
-        self._prefix, self._secure = parts.path.rstrip("/"), parts.scheme == "https"
+        self._prefix, self._is_https = parts.path.rstrip("/"), parts.scheme == "https"
         self._timeout = number(above=0.0)("Client", "timeout", timeout)
         self._retries = integer(0)("Client", "retries", retries)
         self._token = token
@@ -141,7 +141,7 @@ class Transport:
 
     def connect(self) -> http.client.HTTPConnection:
         """A new connection."""
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self._timeout)
 
     def write_request(

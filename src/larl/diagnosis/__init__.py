@@ -54,28 +54,30 @@ def diagnose(
         The log with one row per decision: a table, or the path of a CSV (also gzipped) or Parquet file. Rows may be in
         any order. A row without a reward is a step without an observation.
     time, action, reward : str, optional
-        Names of the columns. By default columns with common names (t, time, a, action, r, reward …) are used.
+        Names of the columns. By default columns with common names are used: `t`, `time`, `step`, `timestamp`; `a`,
+        `action`, `arm` (or `played`); `r`, `reward`.
     unit : str or False, optional
         Name of the unit's column. By default `u`, `unit`, `user`, or an `id` that repeats. False: the log has one unit.
     context : str or sequence of str, optional
         Columns known at each decision, numbers or categories. Their linear effect in each arm is removed from the
         rewards first. `hour` and `weekday` are made from dates.
     clock_grid : bool, default False
-        Count steps on the clock. By default a step is a decision of the unit.
+        Whether to count steps on the clock. By default a step is a decision of the unit.
     day_first : bool, optional
         Whether dates such as 03/04/2026 have the day first. Needed only if the column is ambiguous.
     seed : int, >= 0, default 0
         The same log and seed give the same diagnosis.
     replay : bool, default True
-        Simulate policies in worlds fitted to the log. This takes most of the time.
+        Whether to simulate policies in worlds fitted to the log. This takes most of the time.
     threads : int, >= 1, optional
         Number of threads; all cores by default.
     progress : bool, optional
-        Show a progress bar: None (default) on a terminal only, True always, False never.
+        Progress bar: on a terminal only (None), always (True), never (False).
 
     Returns
     -------
     Diagnosis
+        The five answers, and the results they are based on.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def diagnose(
     from_file = isinstance(frame, str | Path)
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
         table = read_table(frame) if isinstance(frame, str | Path) else frame
-        log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, lines=from_file)
+        log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, from_file=from_file)
         bar.advance(1)
         log, periods = remove_periods(log)
         drift, shared_drift = find_drift(log, seed), find_shared_drift(log, seed)
@@ -114,7 +116,7 @@ def diagnose(
             estimates = estimate(fitted, fits, direction, drift.verdict == "drift", seed)
     result = None
     if replay and estimates is not None and fitted.arms > 1:
-        result = _replay(log, fitted, estimates, seed, threads, progress)
+        result = _replay(log, fitted, estimates, seed=seed, threads=threads, progress=progress)
     return Diagnosis(
         log=log,
         fitted=fitted,
@@ -128,11 +130,11 @@ def diagnose(
 
 
 def _replay(
-    log: Log, fitted: Log, estimates: Estimates, seed: int, threads: int | None, progress: bool | None
+    log: Log, fitted: Log, estimates: Estimates, *, seed: int, threads: int | None, progress: bool | None
 ) -> "ReplayResult":
     """Simulate the candidate policies for as many steps as the median unit has."""
     from larl.diagnosis.replay import replay_policies, total_steps
 
     rows = int(np.median(np.bincount(log.unit)))
     with Progress(total_steps(len(estimates.draws), fitted.arms, estimates.best, rows), progress) as bar:
-        return replay_policies(estimates.draws, estimates.best, rows, seed, threads, bar)
+        return replay_policies(estimates.draws, estimates.best, rows, seed=seed, threads=threads, bar=bar)

@@ -48,6 +48,7 @@ def answer_questions(
     drift: Drift,
     estimates: Estimates | None,
     replay: ReplayResult | None,
+    *,
     periods: Sequence[PeriodTest],
     shared_drift: SharedDrift,
 ) -> list[Answer]:

@@ -25,7 +25,7 @@ def make_log(
     context: str | Sequence[str] | None = None,
     clock_grid: bool = False,
     day_first: bool | None = None,
-    lines: bool = False,
+    from_file: bool = False,
 ) -> Log:
     """Return the log of a table.
 
@@ -39,15 +39,15 @@ def make_log(
     context : str or sequence of str, optional
         Columns whose linear effect in each arm is removed from the rewards. `hour` and `weekday` are made from dates.
     clock_grid : bool, default False
-        Count steps on the clock, not by decisions.
+        Whether to count steps on the clock instead of by decisions.
     day_first : bool, optional
-        How dates such as 03/04/2026 are read.
-    lines : bool, default False
-        Rows are lines of a file below a header, and error messages name the line.
+        Whether dates such as 03/04/2026 have the day first.
+    from_file : bool, default False
+        Whether rows are lines of a file below a header; error messages then name the line.
     """
     if not isinstance(frame, pd.DataFrame):
         raise InvalidValue("diagnose", "frame", type(frame).__name__, "a pandas DataFrame with one row per decision")
-    table, names = Table(frame, lines), columns or {}
+    table, names = Table(frame, from_file), columns or {}
     time, action, reward = (table.column(role, names.get(role) or None) for role in ("time", "action", "reward"))
     unit = table.unit_column(names.get("unit"))
     if frame.empty:
@@ -61,7 +61,7 @@ def make_log(
         times = times._replace(clock=table.calendar(time, day_first))
     contexts, context_names = _contexts(table, context, times)
     order = np.lexsort((times.order, units))
-    _reject_duplicates(table, units[order], times.order[order], order, time, unit)
+    _reject_duplicates(table, units[order], times.order[order], order, column=time, unit_column=unit)
     counted = Times(times.order[order], times.order[order] if has_dates else None)
     steps = count_steps(units[order], counted, time, clock_grid)
     notes = [*table.notes, *times.notes]
@@ -90,7 +90,7 @@ def _is_unsorted(unit: Ints, time: Floats) -> bool:
 
 
 def _reject_duplicates(
-    table: Table, unit: Ints, time: Floats, order: Any, column: str, unit_column: str | None
+    table: Table, unit: Ints, time: Floats, order: Any, *, column: str, unit_column: str | None
 ) -> None:
     """Raise InvalidValue if a unit has a time twice."""
     is_duplicate = (np.diff(unit) == 0) & (np.diff(time) == 0)

@@ -18,7 +18,7 @@ from larl.diagnosis.short_repr import short_repr
 DECAY_RATES = (0.95, 0.8, 0.5, -0.5, -0.9)  # φ
 SQUARED_LAGS = (5, 10)  # numbers of lags whose squares are summed
 LAGS = 10
-PERMUTATIONS, FEWER_PERMUTATIONS = 999, 199  # the latter for logs with more arms or rows than these
+PERMUTATIONS, FEWER_PERMUTATIONS = 999, 199  # the latter if the log exceeds one of the next two limits
 MANY_ARMS, MANY_ROWS = 20, 20_000
 # The test is not exact for logs of policies that react to rewards. This level keeps their error rate below 0.05.
 SIGNIFICANCE_LEVEL = 0.025

@@ -81,10 +81,10 @@ class Estimates:
         return interval((self.forecasts >= MIN_SHARE).cumprod(axis=1).sum(axis=1).astype(float))
 
 
-def order_weights(fits: Sequence[Fit], drifting: bool) -> Floats:
+def order_weights(fits: Sequence[Fit], has_drift: bool) -> Floats:
     """Return the posterior probability of each order under a uniform prior. Order 0 has none if drift was detected."""
     evidence = np.array([fit.log_evidence for fit in fits])
-    if drifting:
+    if has_drift:
         evidence[0] = -math.inf
     weights = np.exp(evidence - evidence.max())
     result: Floats = weights / weights.sum()
@@ -104,10 +104,10 @@ def shortest_range(weights: Floats, mass: float = INTERVAL_MASS) -> tuple[int, i
     return low, high
 
 
-def estimate(log: Log, fits: Sequence[Fit], direction: Floats, drifting: bool, seed: int) -> Estimates:
+def estimate(log: Log, fits: Sequence[Fit], direction: Floats, has_drift: bool, seed: int) -> Estimates:
     """Return all estimates, from DRAWS posterior draws of order and parameters."""
     generator = np.random.default_rng([seed, 1])
-    weights = order_weights(fits, drifting)
+    weights = order_weights(fits, has_drift)
     best = int(weights.argmax())
     counts = np.bincount(generator.choice(weights.size, DRAWS, p=weights), minlength=weights.size)
     draws = [
@@ -179,7 +179,7 @@ def smooth_state(log: Log, reward: Floats, parameters: Any) -> tuple[Floats, Flo
     return z, variance, predicted_cov
 
 
-def _smoothing_error(log: Log, one: Any, generator: np.random.Generator) -> Floats:
+def _smoothing_error(log: Log, parameters: Any, generator: np.random.Generator) -> Floats:
     """Return a draw of z minus its smoothed mean, from a simulated log (Durbin & Koopman 2002).
 
     One long path covers all units, with UNIT_SPACING steps between them. Longer gaps are shortened to that length.
@@ -187,12 +187,12 @@ def _smoothing_error(log: Log, one: Any, generator: np.random.Generator) -> Floa
     from scipy.signal import lfilter
 
     step = np.cumsum(np.where(log.gap <= 0, UNIT_SPACING, np.minimum(log.gap, UNIT_SPACING))) + BURN_IN
-    shocks = math.sqrt(float(one.shock)) * generator.normal(size=int(step[-1]) + 1)
-    z = lfilter([1.0], np.concatenate([[1.0], -one.gammas]), shocks)[step]
-    level = math.sqrt(float(one.level)) * generator.normal(size=log.units)[log.unit]
-    noise = np.sqrt(one.variance[log.arm]) * generator.normal(size=log.rows)
-    reward = one.mu[log.arm] + one.beta[log.arm] * z + level + noise
-    result: Floats = z - smooth_state(log, reward, one._replace(start=1.0))[0]
+    shocks = math.sqrt(float(parameters.shock)) * generator.normal(size=int(step[-1]) + 1)
+    z = lfilter([1.0], np.concatenate([[1.0], -parameters.gammas]), shocks)[step]
+    level = math.sqrt(float(parameters.level)) * generator.normal(size=log.units)[log.unit]
+    noise = np.sqrt(parameters.variance[log.arm]) * generator.normal(size=log.rows)
+    reward = parameters.mu[log.arm] + parameters.beta[log.arm] * z + level + noise
+    result: Floats = z - smooth_state(log, reward, parameters._replace(start=1.0))[0]
     return result
 
 

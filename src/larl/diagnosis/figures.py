@@ -128,9 +128,9 @@ def plot_memory(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     low, high = drift.band
     edges = np.concatenate([[0.5], lags + 0.5])
     axis.stairs(high, edges, baseline=low, fill=True, color=theme.muted, alpha=0.35, linewidth=0)
-    out = (drift.lags < low) | (drift.lags > high)
-    axis.vlines(lags, 0.0, drift.lags, color=np.where(out, theme.colours[1], theme.colours[0]), linewidth=2.5)
-    axis.scatter(lags, drift.lags, color=np.where(out, theme.colours[1], theme.colours[0]), s=26, zorder=3)
+    is_outside = (drift.lags < low) | (drift.lags > high)
+    axis.vlines(lags, 0.0, drift.lags, color=np.where(is_outside, theme.colours[1], theme.colours[0]), linewidth=2.5)
+    axis.scatter(lags, drift.lags, color=np.where(is_outside, theme.colours[1], theme.colours[0]), s=26, zorder=3)
     axis.axhline(0.0, color=theme.foreground, linewidth=0.8)
     axis.set_xticks(lags)
     axis.set_xlabel("steps apart (band: 95% of logs without drift)")

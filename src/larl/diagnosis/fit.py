@@ -86,8 +86,8 @@ class Model:
         partials = np.zeros((count, k))
         partials[:, : self.order] = np.tanh(np.clip(part["partials"], -MAX_X, MAX_X))
         gammas, acf, shock = np.zeros((count, k)), np.zeros((count, k + 1)), np.empty(count)
-        for one in range(count):
-            shock[one] = ar_from_partial_autocorrelations(partials[one], gammas[one], acf[one])
+        for row in range(count):
+            shock[row] = ar_from_partial_autocorrelations(partials[row], gammas[row], acf[row])
         beta = np.zeros((count, arms))
         if self.order:
             beta = part["beta"] * (self.spread.mean() if self.tied else self.spread)

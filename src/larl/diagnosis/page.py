@@ -58,7 +58,7 @@ def render_page(diagnosis: "Diagnosis") -> str:
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
         parts.append(f'<h2>How the log was read and analysed</h2><ul class="small">{items}</ul>')
-    title, body = "What the log says about drift", "\n".join(parts)
+    title, body = "Diagnosis of drift", "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'

@@ -46,7 +46,7 @@ class PeriodTest(NamedTuple):
         return self.p_value <= SIGNIFICANCE_LEVEL
 
 
-class Candidate(NamedTuple):
+class CandidateFrequency(NamedTuple):
     """A frequency to test, and the period it belongs to."""
 
     period: str
@@ -93,18 +93,18 @@ def step_numbers(log: Log) -> Floats:
     return log.step.astype(float)
 
 
-def candidate_frequencies(log: Log, span: float) -> list[Candidate]:
+def candidate_frequencies(log: Log, span: float) -> list[CandidateFrequency]:
     """Return the frequencies to test, of periods of which the log spans enough cycles."""
     if log.clock is not None:
         return [
-            Candidate(name, h / LENGTH[name])
+            CandidateFrequency(name, h / LENGTH[name])
             for name, count in HARMONICS.items()
             for h in range(1, count + 1)
             if span >= MIN_CYCLES * LENGTH[name]
         ]
     longest = int(min(MAX_PERIOD, (span + 1.0) / MIN_STEP_CYCLES))
     fractions = {Fraction(h, p) for p in range(3, longest + 1) for h in range(1, STEP_HARMONICS + 1) if 2 * h < p}
-    return [Candidate(f"{f.denominator} steps", float(f)) for f in sorted(fractions)]
+    return [CandidateFrequency(f"{f.denominator} steps", float(f)) for f in sorted(fractions)]
 
 
 def peak_p_values(series: Floats, time: Floats, frequency: float, highest: float) -> Floats | None:
@@ -132,9 +132,9 @@ def _power(series: Floats, time: Floats, frequency: float, alias: float) -> tupl
     k = len(nuisance)
     projection = gram[k:, :k] @ np.linalg.pinv(gram[:k, :k], hermitian=True)
     values, vectors = np.linalg.eigh(gram[k:, k:] - projection @ gram[:k, k:])
-    used = values > 1e-9 * time.size
-    coefficients = vectors[:, used].T @ (products[k:] - projection @ products[:k])
-    return np.sum(coefficients**2 / values[used, None], axis=0), int(used.sum())
+    is_used = values > 1e-9 * time.size
+    coefficients = vectors[:, is_used].T @ (products[k:] - projection @ products[:k])
+    return np.sum(coefficients**2 / values[is_used, None], axis=0), int(is_used.sum())
 
 
 def _wave(time: Floats, frequency: float) -> Floats:
@@ -152,8 +152,8 @@ def phase_p_values(series: Floats, time: Floats, frequency: float) -> Floats:
     parts = int(np.clip(span * frequency / 2.0, MIN_PARTS, MAX_PARTS))
     part = np.minimum((time / (span / parts)).astype(np.int64), parts - 1)
     fitted = []
-    for one in range(parts):
-        in_part = part == one
+    for number in range(parts):
+        in_part = part == number
         rows = np.concatenate([np.ones((1, int(in_part.sum()))), _wave(time[in_part], frequency)])
         gram = np.einsum("it,jt->ij", rows, rows)
         fitted.append((np.linalg.pinv(gram, hermitian=True) @ np.einsum("it,st->is", rows, series[:, in_part]))[1:])

@@ -165,7 +165,7 @@ def replay_size(worlds: int, arms: int, rows: int) -> ReplaySize:
 
 
 def replay_policies(
-    draws: Sequence[PosteriorDraw], order: int, rows: int, seed: int, threads: int | None, bar: Progress
+    draws: Sequence[PosteriorDraw], order: int, rows: int, *, seed: int, threads: int | None, bar: Progress
 ) -> ReplayResult:
     """Simulate every candidate in the worlds of the first draws, for as many steps as the log has."""
     worlds = {f"{i}": fitted_world(draw) for i, draw in enumerate(draws[:WORLDS])}

@@ -70,7 +70,14 @@ class Diagnosis:
     @cached_property
     def answers(self) -> list[Answer]:
         """The five answers in order."""
-        return answer_questions(self.log, self.drift, self.estimates, self.replay, self.periods, self.shared_drift)
+        return answer_questions(
+            self.log,
+            self.drift,
+            self.estimates,
+            self.replay,
+            periods=self.periods,
+            shared_drift=self.shared_drift,
+        )
 
     def __repr__(self) -> str:
         best = f", best: {self.replay.best}" if self.replay else ""
@@ -120,7 +127,7 @@ class Diagnosis:
         if self.fitted.rows < self.log.rows:
             notes.append(
                 f"The test of drift uses all rewards. The latent process was fitted to {self.fitted.rows:,} of them, "
-                "in segments spread evenly over the log; intervals are wider for that."
+                "in segments spread evenly over the log, so intervals are wider."
             )
         if self.log.adjusted and self.replay is not None:
             notes.append("Replays use rewards without the effects of contexts, and policies get no context.")
@@ -220,6 +227,7 @@ class Diagnosis:
         Returns
         -------
         Path
+            The page.
         """
         from larl.diagnosis.page import render_page
 

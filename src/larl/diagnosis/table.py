@@ -73,10 +73,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 class Table:
-    """A table with validated cells. `lines`: rows are lines of a file below a header, and error messages name them."""
+    """A table with validated cells. `from_file`: rows are lines below a header, and error messages name the line."""
 
-    def __init__(self, frame: pd.DataFrame, lines: bool) -> None:
-        self.frame, self.lines = frame, lines
+    def __init__(self, frame: pd.DataFrame, from_file: bool) -> None:
+        self.frame, self.from_file = frame, from_file
         self.names = [str(name) for name in frame.columns]
         self.notes: list[str] = []
 
@@ -138,7 +138,7 @@ class Table:
 
     def reject(self, row: int, column: str, value: object, accepted: str) -> None:
         """Raise InvalidValue for the cell of a row (from 0)."""
-        where = f"row {row + 1} (line {row + 2})" if self.lines else f"row {row + 1}"
+        where = f"row {row + 1} (line {row + 2})" if self.from_file else f"row {row + 1}"
         plain = value.item() if isinstance(value, np.generic) else value
         plain = str(plain) if isinstance(plain, pd.Timestamp) else plain
         raise InvalidValue("diagnose", f"{where}, column {column!r}", plain, accepted)
@@ -151,9 +151,9 @@ class Table:
         """Return the rewards; nan if missing. True and false are 1 and 0."""
         cells = self.cells(column)
         result = to_numbers(cells)
-        bad = np.isnan(result) & cells.notna().to_numpy() | (np.abs(result) > LARGEST)
-        if bad.any():
-            row = int(bad.argmax())
+        is_invalid = np.isnan(result) & cells.notna().to_numpy() | (np.abs(result) > LARGEST)
+        if is_invalid.any():
+            row = int(is_invalid.argmax())
             self.reject(row, column, cells[row], "a finite number, true, false, or an empty cell for a missing reward")
         if not np.isfinite(result).any():
             accepted = "a column with rewards; all are missing"
@@ -170,9 +170,9 @@ class Table:
             self.reject(row, column, None, "the action that was taken, because the row has a reward")
         values = to_numbers(cells)
         if np.isfinite(values[has_action]).all():
-            bad = has_action & (values != np.rint(values))
-            if bad.any():
-                row = int(bad.argmax())
+            is_invalid = has_action & (values != np.rint(values))
+            if is_invalid.any():
+                row = int(is_invalid.argmax())
                 self.reject(row, column, cells[row], "an integer or a name of the action")
             filled = np.where(has_action, values, values[has_action][0] if has_action.any() else 0.0)
             actions, number = np.unique(filled, return_inverse=True)

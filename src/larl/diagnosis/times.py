@@ -38,14 +38,14 @@ def read_times(cells: pd.Series, reject: Reject, day_first: bool | None = None) 
             _seconds(cells.dt.tz_convert("UTC").dt.tz_localize(None) if cells.dt.tz else cells), _seconds(local)
         )
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    bad = ~np.isfinite(numbers)
-    if not bad.any():
+    is_not_finite = ~np.isfinite(numbers)
+    if not is_not_finite.any():
         return _from_numbers(numbers)
     text, notes = _year_first(cells.astype(str).str.strip(), reject, day_first)
     layout = "mixed" if text.str.contains(TWELVE_HOURS).any() else "ISO8601"
     dates = pd.to_datetime(text, errors="coerce", format=layout, utc=True)
     if dates.isna().any():
-        row = int((dates.isna() if bad.all() else pd.Series(bad)).to_numpy().argmax())
+        row = int((dates.isna() if is_not_finite.all() else pd.Series(is_not_finite)).to_numpy().argmax())
         reject(row, cells[row], "a number, or a date such as 2026-03-01, 2026-03-01 14:30 or 31/03/2026 14:30")
     local = pd.to_datetime(text.str.replace(OFFSET, "", regex=True), errors="coerce", format=layout, utc=True)
     return Times(_seconds(dates.dt.tz_localize(None)), _seconds(local.dt.tz_localize(None)), notes)

@@ -44,7 +44,7 @@ def rehearse(
     wanted = read_plan(plan, study, units=units, steps=steps, seed=seed, clients=clients)
     with Client(url, token) as client, output_folder(out):
         try:
-            report = rehearse(wanted, client, guarded=token is not None, progress=True)
+            report = rehearse(wanted, client, requires_token=token is not None, progress=True)
         except RequestRefused as error:
             print(f"error: {url}: {_reason(error)}", file=sys.stderr)
             raise typer.Exit(2) from error

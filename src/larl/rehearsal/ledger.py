@@ -1,4 +1,4 @@
-"""What was sent for a unit, and so what the service must have recorded.
+"""The ledger of a unit: what was sent, and therefore what the service must have recorded.
 
 The expected states of rewards are computed here independently of the service's code: ledger and service agree only if
 both are right.
@@ -29,7 +29,7 @@ class Ledger:
     unit: str
     patience: int
     default: float | None
-    pooled: bool = False
+    is_pooled: bool = False
     entries: list[Entry] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
@@ -47,15 +47,16 @@ class Ledger:
         """Add a reward that was sent with a key of its own, and check the status that the service returned."""
         entry, age = self.entries[t], len(self.entries) - t
         expected = self._expected_status(entry, value, age)
-        late_by_others = self.pooled and status == "late" and age == self.patience  # decisions of other units count too
-        is_expected = status in expected or status == "stored" or late_by_others
+        # With pooling, decisions of other units count too.
+        is_late_by_others = self.is_pooled and status == "late" and age == self.patience
+        is_expected = status in expected or status == "stored" or is_late_by_others
         self.expect(is_expected, f"the status of a reward of {entry.decision.id} is {status}", " or ".join(expected))
         entry.rewards.append((value, False))
-        if "late" in expected or late_by_others:
+        if "late" in expected or is_late_by_others:
             entry.state = entry.state if entry.state in ("observed", "corrected") else "late"
         elif expected != ("repeated",):
-            corrected = expected == ("corrected",) and status != "stored"
-            entry.state, entry.reward = "corrected" if corrected else "observed", value
+            is_corrected = expected == ("corrected",) and status != "stored"
+            entry.state, entry.reward = "corrected" if is_corrected else "observed", value
 
     def _expected_status(self, entry: Entry, value: float, age: int) -> tuple[str, ...]:
         """The possible statuses of a reward that is sent now."""

@@ -19,8 +19,10 @@ class MalformedRequest(NamedTuple):
     token: str | None = None
 
 
-def malformed_requests(terms: Terms, decision: ServiceDecision, key: str, guarded: bool) -> list[MalformedRequest]:
-    """All malformed requests, for a decision that was made with `key`. `guarded`: the service requires tokens."""
+def malformed_requests(
+    terms: Terms, decision: ServiceDecision, key: str, requires_token: bool
+) -> list[MalformedRequest]:
+    """All malformed requests, for a decision made with `key`, for a service that requires tokens or not."""
     decide, reward = f"/v1/studies/{terms.study}/decisions", f"/v1/decisions/{decision.id}/reward"
     unknown = f"/v1/decisions/{terms.study}.0-999999999-{'0' * 16}/reward"
     decide_body: dict[str, Any] = {"unit": decision.unit, "key": f"{key}-malformed"}
@@ -38,7 +40,7 @@ def malformed_requests(terms: Terms, decision: ServiceDecision, key: str, guarde
         MalformedRequest("unknown decision", unknown, _json(reward_body)),
         MalformedRequest("key of another request", decide, _json(decide_body | {"key": key, "reason": "other"})),
     ]
-    if guarded:
+    if requires_token:
         requests.append(MalformedRequest("wrong token", decide, _json(decide_body), UNKNOWN_TOKEN))
     return requests
 

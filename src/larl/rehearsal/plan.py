@@ -74,31 +74,31 @@ def read_plan(path: str | Path, name: str | None = None, **overrides: Any) -> Pl
 
     `name` replaces the name of the study; `overrides` replace units, steps, seed and clients.
     """
-    values, places = read_toml(path)
+    values, source = read_toml(path)
     values |= {key: value for key, value in overrides.items() if value is not None}
-    with places.locate_errors():
+    with source.locate_errors():
         for key in [key for key in values if key not in KEYS]:
             raise InvalidValue("", key, values[key], f"only the keys {', '.join(KEYS)}")
         for key in ("study", "world"):
             _check_table("", key, values.get(key))
         _check_table("", "traffic", values.get("traffic", {}))
-        plain = {key: value for key, value in values.items() if key not in ("study", "world", "traffic")}
-        known_fields(Plan, dict.fromkeys(("terms", "study_request", "world", "traffic")) | plain, "")
-    request = {"seed": plain.get("seed", 0)} | values["study"] | ({} if name is None else {"study": name})
-    return _make_plan(values, request, plain, places)
+        settings = {key: value for key, value in values.items() if key not in ("study", "world", "traffic")}
+        known_fields(Plan, dict.fromkeys(("terms", "study_request", "world", "traffic")) | settings, "")
+    request = {"seed": settings.get("seed", 0)} | values["study"] | ({} if name is None else {"study": name})
+    return _make_plan(values, request, settings, source)
 
 
 def _make_plan(
-    values: Mapping[str, Any], request: dict[str, Any], plain: Mapping[str, Any], places: TomlSource
+    values: Mapping[str, Any], request: dict[str, Any], settings: Mapping[str, Any], source: TomlSource
 ) -> Plan:
-    with places.locate_errors("world"):
+    with source.locate_errors("world"):
         world = read_world(values["world"], "world")
-    with places.locate_errors("traffic"):
+    with source.locate_errors("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
-    with places.locate_errors("study"):
+    with source.locate_errors("study"):
         terms = _check_terms(request, world)
-    with places.locate_errors():
-        return Plan(terms, request, world, traffic, **plain)
+    with source.locate_errors():
+        return Plan(terms, request, world, traffic, **settings)
 
 
 def _check_table(owner: str, name: str, value: object) -> None:
@@ -145,7 +145,7 @@ def _check_terms(request: Mapping[str, Any], world: World) -> Terms:
         raise InvalidValue("study", "arms", request["arms"], f"{world.arms} names, one for each arm of the world")
     context_size = int(getattr(world, "context", 0))
     if int(getattr(from_dict(request["policy"], "study.policy"), "context", 0)) not in (0, context_size):
-        some = f"a policy without context, or with {context_size} numbers as the world has"
-        accepted = some if context_size else "a policy without context: the world has none"
+        either = f"a policy without context, or with {context_size} numbers as the world has"
+        accepted = either if context_size else "a policy without context: the world has none"
         raise InvalidValue("study", "policy", request["policy"], accepted)
     return Terms.of(request)

@@ -129,7 +129,7 @@ class Report:
         for title, rows in self.sections():
             body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
             parts.append(f'<h2>{escape(title)}</h2><div class="wide"><table><tbody>{body}</tbody></table></div>')
-        title = f"Dress rehearsal of {escape(self.study)}"
+        title = f"Rehearsal of {escape(self.study)}"
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}{WIDTH}</style></head>'

@@ -1,4 +1,4 @@
-"""A dress rehearsal: simulated units use a running service, and its records are compared with what was sent.
+"""A rehearsal: simulated units use a running service, and its records are compared with what was sent.
 
 Rewards are lost, late, repeated or corrected; responses are lost; hosts send malformed requests. At the end the
 service's decisions and rewards must be exactly those that were sent.
@@ -24,13 +24,13 @@ from larl.rehearsal.unit import SimulatedUnit
 Record = TypeVar("Record", DecisionRecord, RewardRecord)
 
 
-def rehearse(plan: Plan, client: Client, *, guarded: bool = False, progress: bool | None = None) -> Report:
-    """Run a plan against the service of a client. `guarded`: the service requires tokens."""
+def rehearse(plan: Plan, client: Client, *, requires_token: bool = False, progress: bool | None = None) -> Report:
+    """Run a plan against the service of a client. `requires_token`: whether the service requires tokens."""
     study = client.create_study(**plan.study_request).study
     if next(client.decisions(study), None) is not None:
         accepted = "a study of its own: a name that is new to the service"
         raise InvalidValue("rehearsal", "study", study, accepted)
-    units = [SimulatedUnit(plan, client, number, guarded) for number in range(plan.units)]
+    units = [SimulatedUnit(plan, client, number, requires_token) for number in range(plan.units)]
     start = time.monotonic()
     _run_units(plan, client, units, progress)
     return _report(plan, client, units, time.monotonic() - start)

@@ -16,7 +16,8 @@ from larl.rehearsal.plan import Plan
 from larl.worlds.simulator import Simulator
 
 TRAFFIC = np.uint64(7)  # random stream of the faults, beside the streams of larl._core.random
-EVENTS = ("moment", "answer", "reward", "delay", "duplicate", "again", "corrected", "malformed", "which")
+# Random events of a step. Their order decides which random bits each of them gets.
+EVENTS = ("source", "response", "reward", "delay", "duplicate", "again", "corrected", "malformed", "malformed kind")
 CORRECTION = 1.0  # difference between a corrected reward and the first
 Value = TypeVar("Value")
 
@@ -24,8 +25,8 @@ Value = TypeVar("Value")
 class SimulatedUnit:
     """One unit. Its ledger has what was sent; counts and latencies have how the service answered."""
 
-    def __init__(self, plan: Plan, client: Client, number: int, guarded: bool) -> None:
-        self._plan, self._client, self._number, self._guarded = plan, client, number, guarded
+    def __init__(self, plan: Plan, client: Client, number: int, requires_token: bool) -> None:
+        self._plan, self._client, self._number, self._requires_token = plan, client, number, requires_token
         self.name = f"unit-{number:04}"
         terms = plan.terms
         self.ledger = Ledger(self.name, terms.patience, terms.default_reward, terms.pooled)
@@ -33,7 +34,7 @@ class SimulatedUnit:
         self._traffic_key = np.uint64(stream_key(plan.seed, number, TRAFFIC))
         self._rewards: dict[int, float] = {}  # step: reward of the world
         self._due: defaultdict[int, list[int]] = defaultdict(list)  # step: steps whose rewards are sent before it
-        self._ended = False
+        self._has_ended = False
         self.regret: list[float] = []
         self.seconds: dict[str, list[float]] = {"decision": [], "reward": []}
         self.sent: Counter[str] = Counter()
@@ -50,12 +51,12 @@ class SimulatedUnit:
 
     def _end_if_refused(self, t: int, call: Callable[[], None]) -> None:
         """Stop the unit and note a difference if a correct request is refused."""
-        if self._ended:
+        if self._has_ended:
             return
         try:
             call()
         except RequestRefused as error:
-            self._ended = True
+            self._has_ended = True
             self.ledger.expect(False, f"a request around step {t} was refused ({error})", "accepted")
 
     def _uniform(self, t: int, event: str) -> float:
@@ -78,7 +79,7 @@ class SimulatedUnit:
         self._simulator.advance(arm)
 
     def _decide(self, t: int, key: str) -> ServiceDecision:
-        plan, traffic, u = self._plan, self._plan.traffic, self._uniform(t, "moment")
+        plan, traffic, u = self._plan, self._plan.traffic, self._uniform(t, "source")
         study, context = plan.terms.study, [float(x) for x in self._simulator.context] if plan.terms.width else None
         if u < traffic.host:
             self.sent["decision by the host"] += 1
@@ -88,7 +89,7 @@ class SimulatedUnit:
         if u < traffic.host + traffic.unavailable:
             self.sent["step without an arm"] += 1
             body |= {"available": [], "reason": "asleep"}
-        if self._uniform(t, "answer") >= traffic.unanswered:
+        if self._uniform(t, "response") >= traffic.unanswered:
             return self._timed("decision", lambda: self._client.decide(study, **body))
         self.sent["response lost"] += 1
         self._send_without_reading(f"/v1/studies/{study}/decisions", body)
@@ -150,12 +151,12 @@ class SimulatedUnit:
 
     def _send_malformed(self, t: int, decision: ServiceDecision) -> None:
         """Send a random malformed request with some probability; the first unit sends all of them at its last step."""
-        requests = malformed_requests(self._plan.terms, decision, f"{self.name}-{t}", self._guarded)
+        requests = malformed_requests(self._plan.terms, decision, f"{self.name}-{t}", self._requires_token)
         if self._number == 0 and t == self._plan.steps - 1:
             for each in requests:
                 self._expect_refusal(each)
         elif self._uniform(t, "malformed") < self._plan.traffic.malformed:
-            self._expect_refusal(requests[int(self._uniform(t, "which") * len(requests))])
+            self._expect_refusal(requests[int(self._uniform(t, "malformed kind") * len(requests))])
 
     def _expect_refusal(self, request: MalformedRequest) -> None:
         response = self._client.transport.send("POST", request.path, request.body, request.token)

@@ -9,7 +9,7 @@ from larl.simulation.result_files import load
 from larl.simulation.study import Study
 
 
-def count_steps(studies: dict[str, Study]) -> int:
+def total_steps(studies: dict[str, Study]) -> int:
     """Return the number of steps that all studies simulate."""
     return sum(
         len(study.worlds) * len(study.policies) * study.trials * (study.units or 1) * study.horizon
@@ -36,7 +36,7 @@ def run_cached(
             result.data.attrs["key"] = digest
             result.save(path)
         else:
-            bar.advance(count_steps({name: study}))
+            bar.advance(total_steps({name: study}))
         results[name] = result
     return results
 

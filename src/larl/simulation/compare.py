@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Variables = dict[str, tuple[tuple[str, ...], Any]]
 MAX_SEED = 2**63 - 1
 MAX_ARMS = 2**15 - 1  # arms are stored as 16-bit integers
-MAX_COUNT = 2**40  # of steps or trials; larger values are typing errors
+MAX_COUNT = 2**40  # of steps or trials; a larger value is a mistake
 MAX_UNITS = 2**20
 STEP_BYTES = 18  # memory of a step with keep="all": regret and reward as 64-bit floats, the arm as a 16-bit integer
 

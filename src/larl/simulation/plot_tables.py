@@ -103,8 +103,10 @@ def plot_shares(rows: Sequence[str], columns: Sequence[str], shares: Any) -> Fig
     axis = figure.subplots()
     axis.imshow(shares, cmap=colormaps["RdBu_r"], vmin=0.0, vmax=1.5, aspect="auto")
     for i, j in np.argwhere(np.isfinite(shares)):
-        dark = abs(shares[i, j] - 0.75) > 0.5
-        axis.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=8, color="white" if dark else "black")
+        is_dark = abs(shares[i, j] - 0.75) > 0.5
+        axis.text(
+            j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=8, color="white" if is_dark else "black"
+        )
     axis.set_xticks(range(len(columns)), column_labels, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)
     axis.set_yticks(range(len(rows)), row_labels, fontsize=8)
     axis.set_title("regret as a share of random's", fontsize=9)
@@ -159,8 +161,10 @@ def plot_heatmap(tables: "Mapping[tuple[str, str], pd.DataFrame]") -> Figure:
 
 
 def _check_tables(owner: str, tables: Any) -> None:
-    fits = isinstance(tables, Mapping) and tables and all(isinstance(key, tuple) and len(key) == 2 for key in tables)
-    if not fits or not all(hasattr(table, "columns") for table in tables.values()):
+    is_mapping = (
+        isinstance(tables, Mapping) and tables and all(isinstance(key, tuple) and len(key) == 2 for key in tables)
+    )
+    if not is_mapping or not all(hasattr(table, "columns") for table in tables.values()):
         raise InvalidValue(owner, "tables", tables, "a mapping from (grid, world) to tables, as larl.tables makes")
 
 
@@ -173,9 +177,9 @@ def _draw_heatmap(axis: "Axes", table: "pd.DataFrame") -> None:
     low, high = float(values.min()), float(values.max())
     axis.imshow(values, cmap=colormaps["Blues_r"], vmin=low, vmax=high + 0.25 * (high - low) or None, aspect="auto")
     for i, j in np.ndindex(values.shape):
-        dark = values[i, j] <= low + 0.55 * (high - low)
+        is_dark = values[i, j] <= low + 0.55 * (high - low)
         text = f"{values[i, j]:.1f}"
-        axis.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+        axis.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if is_dark else "black")
     i, j = np.unravel_index(values.argmin(), values.shape)
     axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="#D55E00", linewidth=2.0, clip_on=False))
     axis.set_xticks(range(values.shape[1]), [escape(str(name)) for name in table.columns], fontsize=8)
@@ -222,14 +226,14 @@ def plot_line(tables: "Mapping[tuple[str, str], pd.DataFrame]") -> Figure:
     for axis, world in zip(axes, worlds, strict=True):
         for index, (grid, label) in enumerate(zip(grids, names, strict=True)):
             table = tables[grid, world]
-            numeric = all(isinstance(value, int | float) for value in table.index)
-            x = np.array(table.index, dtype=float) if numeric else np.arange(len(table))
+            is_numeric = all(isinstance(value, int | float) for value in table.index)
+            x = np.array(table.index, dtype=float) if is_numeric else np.arange(len(table))
             mean = table["mean"].to_numpy()
             bars = np.abs(table[["low", "high"]].to_numpy().T - mean)
             style, best = line_style(index), int(mean.argmin())
             axis.errorbar(x, mean, None if np.isnan(bars).any() else bars, **style, marker=".", capsize=2, label=label)
             axis.plot(x[best], mean[best], "o", color=style["color"], markersize=8, fillstyle="none")
-            if not numeric or len(table) <= 8:
+            if not is_numeric or len(table) <= 8:
                 axis.set_xticks(x, [escape(str(value)) for value in table.index])
         axis.set_title(wrap(world, 36), fontsize=10)
         axis.set_xlabel(escape(parameter), fontsize=9)

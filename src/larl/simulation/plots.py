@@ -233,8 +233,8 @@ def plot_wins(result: "Result", *, skip: int | str = 0, width: float | None = No
         for i, j in np.ndindex(count, count):
             rate, low, high = (float(table[part].values[i, j]) for part in ("rate", "low", "high"))
             cell = f"{100 * rate:.0f}%\n{100 * low:.0f}–{100 * high:.0f}" if np.isfinite(rate) else "–"
-            dark = abs(rate - 0.5) > 0.3
-            axis.text(j, i, cell, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
+            is_dark = abs(rate - 0.5) > 0.3
+            axis.text(j, i, cell, ha="center", va="center", fontsize=6.5, color="white" if is_dark else "black")
         slant: Any = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if columns is rows else {}
         axis.set_xticks(range(count), columns, fontsize=8, **slant)
         axis.set_yticks(range(count), rows if axis in axes[::across] else [], fontsize=8)

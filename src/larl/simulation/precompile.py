@@ -40,12 +40,12 @@ def precompile_policy(spec: Policy) -> None:
     """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`."""
     world = worlds.paper(1)
     for keep in ("all", "summary"):
-        compare({"it": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
+        compare({"policy": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
     if not isinstance(spec, DynamicOracle):
         Agent(spec, world.arms, horizon=HORIZON, world=world)
     if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL:
         for pooling in ("full", "partial"):
-            compare({"it": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)
+            compare({"policy": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)
             Cohort(spec, world.arms, pooling=pooling)
 
 

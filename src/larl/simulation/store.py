@@ -28,7 +28,7 @@ MAX_NAMED_CHANGES = 5  # differences that an error message lists
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of blocks. The token tells it from a folder with the same path on another machine."""
+    """A folder of blocks. The token distinguishes it from a folder with the same path on another machine."""
 
     folder: Path
     token: str

@@ -56,11 +56,11 @@ class TomlSource(NamedTuple):
         parts = [f"{self.file}:{line}", ".".join([*table, *inner]), "" if in_table else error.owner]
         return InvalidValue(": ".join(part for part in parts if part), error.name, error.value, error.accepted)
 
-    def _line(self, table: list[str], name: list[str], absent: bool) -> int:
+    def _line(self, table: list[str], name: list[str], is_absent: bool) -> int:
         """Return the line of the key, else of a nested key with this name, else of the only key, else of the table."""
         below = [path for path in self.lines if path[: len(table)] == tuple(table) and len(path) > len(table)]
         nested = [path for path in below if name and path[-1] == name[0]]
-        if (*table, *name[:1]) not in self.lines and (nested or (len(below) == 1 and not absent)):
+        if (*table, *name[:1]) not in self.lines and (nested or (len(below) == 1 and not is_absent)):
             return self.lines[(nested or below)[0]]
         return line_of(self.lines, [*table, *name])
 

@@ -44,8 +44,8 @@ def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference
 
 
 def _print_units(units: pd.DataFrame) -> None:
-    candidates = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
-    columns = [(measure, part) for measure, part in candidates if measure in set(units["measure"])]
+    possible = [("regret", "mean"), ("regret", "p25"), ("regret", "p75"), ("reward", "mean"), ("reward", "p25")]
+    columns = [(measure, part) for measure, part in possible if measure in set(units["measure"])]
     titles = {"mean": "mean", "p25": "25%", "p75": "75%"}
     table = Table("policy", *(f"{measure}: {titles[part]}" for measure, part in columns), box=None, header_style="bold")
     for column in table.columns[1:]:
@@ -62,10 +62,10 @@ def _print_units(units: pd.DataFrame) -> None:
 
 
 def _print_summary(result: Result, reference: str | None) -> None:
-    summary, several = result.summary(reference=reference), len(result.policies) > 1
+    summary, has_several = result.summary(reference=reference), len(result.policies) > 1
     name = reference or result.policies[0]
     table = Table("policy", "mean", "± se", "sd", "95% interval", box=None, header_style="bold")
-    for title in (f"minus {name}", "its 95% interval", "duels won") if several else ():
+    for title in (f"minus {name}", "its 95% interval", "duels won") if has_several else ():
         table.add_column(Text(title))
     for column in table.columns[1:]:
         column.justify = "right"
@@ -79,14 +79,14 @@ def _print_summary(result: Result, reference: str | None) -> None:
                 f"{row['sd']:.1f}",
                 f"{row['low']:.1f} – {row['high']:.1f}",
             ]
-            if several:
+            if has_several:
                 low, high = (row[f"minus {name}, {end}"] for end in ("low", "high"))
                 cells += ["", ""] if policy == name else [f"{row[f'minus {name}']:+.1f}", f"{low:+.1f} to {high:+.1f}"]
                 cells.append(f"{100 * row['duels won']:.0f}%")
             table.add_row(Text(f"  {policy}"), *cells)
     trials = f"cohorts of {result.units:,}, per unit" if result.units else "trials"
     print(f"total regret over {result.data.sizes['trial']:,} {trials}\n")
-    if several:
+    if has_several:
         print(f"minus {name}: paired difference to {name}; duels won: mean win rate against the other policies\n")
     _console().print(table)
 

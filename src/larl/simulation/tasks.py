@@ -193,14 +193,14 @@ def _simulate(block: Block) -> Arrays:
     if block.units and block.pooling != "none":
         cohorts = [_simulate_cohort(block, latent, state, cohort) for cohort in range(block.first, block.stop)]
         return {name: np.stack([arrays[name] for arrays in cohorts]) for name in cohorts[0]}
-    units, summary = block.units or 1, block.keep == "summary"
+    units, is_summary = block.units or 1, block.keep == "summary"
     trials, first = (block.stop - block.first) * units, block.first * units
-    times = summary_times(block.horizon) if summary else np.array([block.horizon - 1])
+    times = summary_times(block.horizon) if is_summary else np.array([block.horizon - 1])
     sums = np.empty((trials, times.size))
-    rows, steps = (1, int(np.diff(times, prepend=-1).max())) if summary else (trials, block.horizon)
+    rows, steps = (1, int(np.diff(times, prepend=-1).max())) if is_summary else (trials, block.horizon)
     trace = empty_trace(rows, steps)
     run_trials(latent, state, block.seed, first, times, sums, trace)
-    arrays = {"sums": sums} if summary else trace._asdict()
+    arrays = {"sums": sums} if is_summary else trace._asdict()
     if block.units is None:
         return arrays
     return {name: values.reshape(-1, block.units, values.shape[1]) for name, values in arrays.items()}

@@ -20,7 +20,7 @@ ORDERS = (1, 5, 10)
 LARL_BIC, DUCB_TUNED, KALMAN = "LARL (BIC)", "D-UCB, tuned", "Kalman, true parameters"
 LARL_K = "LARL, s = k"
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # the tuning grid of D-UCB
-LONG = 2000  # horizon of the study of limited memory
+LONG_HORIZON = 2000  # horizon of the study of limited memory
 FIRST_TEST_SEED = 2000  # seed of the first test world; the priors of Auto were chosen with other seeds
 
 
@@ -143,9 +143,9 @@ def ablations(scope: Scope) -> dict[str, Study]:
         "memory of 50 steps": Auto(memory=50),
     }
     start_worlds = {name: setting.world for name, setting in list(paper_worlds().items())[3:]}
-    memories: dict[str, Policy] = {"memory 500": Auto(), f"memory {LONG:,} (full)": Auto(memory=LONG)}
+    memories: dict[str, Policy] = {"memory 500": Auto(), f"memory {LONG_HORIZON:,} (full)": Auto(memory=LONG_HORIZON)}
     world = {"k = 5": replace(worlds.paper(5), start="stationary")}
     return {
         "ablation": Study(start_worlds, policies, 200, scope.trials_for(200, 0.1), scope.seed),
-        "memory": Study(world, memories, LONG, scope.trials_for(LONG, 0.15), scope.seed),
+        "memory": Study(world, memories, LONG_HORIZON, scope.trials_for(LONG_HORIZON, 0.15), scope.seed),
     }

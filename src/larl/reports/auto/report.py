@@ -18,7 +18,7 @@ from larl.reports.auto.experiments import (
     KALMAN,
     LARL_BIC,
     LARL_K,
-    LONG,
+    LONG_HORIZON,
     Scope,
     Setting,
     ablations,
@@ -28,7 +28,7 @@ from larl.reports.auto.experiments import (
     paper_worlds,
     tuning,
 )
-from larl.reports.cached_studies import count_steps, run_cached
+from larl.reports.cached_studies import run_cached, total_steps
 from larl.simulation import plots
 from larl.simulation.figure import image
 from larl.simulation.result import Result
@@ -102,7 +102,7 @@ def write_report(out: Path, scope: Scope, *, threads: int | None = None, command
         for setting in settings.values()
     )
     ablation_studies, data = ablations(scope), out / "data"
-    with Progress(count_steps(tuning_studies | ablation_studies) + steps, True) as bar:
+    with Progress(total_steps(tuning_studies | ablation_studies) + steps, True) as bar:
         results = run_cached(tuning_studies, data, bar, threads, totals_only=True)
         results |= run_cached(ablation_studies, data, bar, threads)
         for group, settings in groups.items():
@@ -147,6 +147,7 @@ def _page(results: Mapping[str, Mapping[str, Result]], ablation: Result, memory:
     variants = tuple(each for each in ablation.policies if each not in (LARL_BIC, KALMAN))
     ratios = {name: _relative_to_best_baseline(result, name) for name, result in results["hard"].items()}
     worse = [f"{name} ({100.0 * (ratio - 1.0):.0f}% more)" for name, ratio in ratios.items() if ratio > 1.1]
+    steps = LONG_HORIZON
     least = min(results["paper"], key=lambda name: share_closed(results["paper"][name], "Auto", name).share)
     return f"""# Evaluation of Auto
 
@@ -193,7 +194,7 @@ of s lags.
 
 {markdown_table(share_table(dict.fromkeys(ablation.worlds, ablation), variants), "world")}
 
-After 2 × `memory` steps Auto no longer replays the oldest rewards. Total regret over {LONG:,} steps from a stationary
+After 2 × `memory` steps Auto no longer replays the oldest rewards. Total regret over {steps:,} steps from a stationary
 start, with limited and with full memory:
 
 {markdown_table(regret_table({"k = 5": memory}), "world")}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from larl._core.files import write_atomically
 from larl._core.progress import Progress
-from larl.reports.cached_studies import count_steps, run_cached
+from larl.reports.cached_studies import run_cached, total_steps
 from larl.reports.paper import claims
 from larl.reports.paper.experiments import (
     ORDERS,
@@ -52,7 +52,7 @@ def reproduce(
     optional = sublinear(scope) | robustness(scope) if scope.all_experiments else {}
     # Studies of tuned policies are made after tuning, so their steps are counted from the number of policies.
     policies = len(paper_policies(paper(1))) + len(ALL_BASELINES) + 1 + len(PAPER_S)
-    steps = count_steps(tuning_studies | untuned | optional) + policies * len(ORDERS) * scope.trials * HORIZON
+    steps = total_steps(tuning_studies | untuned | optional) + policies * len(ORDERS) * scope.trials * HORIZON
     data = out / "data"
     with Progress(steps, True) as bar:
         results = run_cached(tuning_studies, data, bar, threads, totals_only=True)
@@ -80,7 +80,7 @@ def _write(out: Path, sections: list[Section], all_claims: list[claims.Claim], c
         for name, figure in section.figures.items():
             for kind in ("png", "svg"):
                 data = image(figure, kind)
-                write_atomically(out / "figures" / f"{name}.{kind}", partial(_bytes, data))
+                write_atomically(out / "figures" / f"{name}.{kind}", partial(_write_bytes, data))
         for name, frame in section.tables.items():
             write_atomically(out / "data" / f"{name}.csv", frame.to_csv)
     texts = {
@@ -91,8 +91,8 @@ def _write(out: Path, sections: list[Section], all_claims: list[claims.Claim], c
         ),
     }
     for name, text in texts.items():
-        write_atomically(out / name, partial(_bytes, text.encode()))
+        write_atomically(out / name, partial(_write_bytes, text.encode()))
 
 
-def _bytes(content: bytes, draft: Path) -> None:
+def _write_bytes(content: bytes, draft: Path) -> None:
     draft.write_bytes(content)

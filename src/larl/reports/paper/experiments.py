@@ -190,7 +190,7 @@ def sublinear(scope: Scope) -> dict[str, Study]:
             horizon,
             trials,
             scope.seed,
-            "summary",
+            keep="summary",
         )
         for horizon in scope.horizons
     }
@@ -234,6 +234,6 @@ def robustness(scope: Scope) -> dict[str, Study]:
         }
         if isinstance(world, LatentAR | HeavyTails):
             policies["Kalman"] = KalmanOracle()
-        study = Study({name: world}, policies, horizon, scope.trials, scope.seed, "summary")
+        study = Study({name: world}, policies, horizon, scope.trials, scope.seed, keep="summary")
         studies[f"robustness-{len(studies):02d}"] = study
     return studies

@@ -27,10 +27,10 @@ def lookback_claims(result: Result, baselines: Result, tuned: Mapping[int, Resul
     `result` has LARL for every s with α = 1, `baselines` has Stationary in three settings, `tuned` has LARL with the
     best α of each s.
     """
-    return [*_both_hurt(result), *_any_s(result, baselines, tuned), *_poor_s(result, baselines)]
+    return [*_extreme_s_claims(result), *_any_s_claims(result, baselines, tuned), *_poor_s_claims(result, baselines)]
 
 
-def _both_hurt(result: Result) -> list[Claim]:
+def _extreme_s_claims(result: Result) -> list[Claim]:
     claims = []
     tried = [int(policy.removeprefix("s = ")) for policy in result.policies]
     for k in ORDERS:
@@ -50,7 +50,7 @@ def _both_hurt(result: Result) -> list[Claim]:
     return claims
 
 
-def _any_s(result: Result, baselines: Result, tuned: Mapping[int, Result]) -> list[Claim]:
+def _any_s_claims(result: Result, baselines: Result, tuned: Mapping[int, Result]) -> list[Claim]:
     """Compare LARL with each s of the paper with Stationary in each of its settings, and both tuned."""
     tried = [s for s in PAPER_S if f"s = {s}" in result.policies]
     fixed = {k: total_regrets(result, world_name(k)) for k in ORDERS}
@@ -81,7 +81,7 @@ def _any_s(result: Result, baselines: Result, tuned: Mapping[int, Result]) -> li
     return claims
 
 
-def _poor_s(result: Result, baselines: Result) -> list[Claim]:
+def _poor_s_claims(result: Result, baselines: Result) -> list[Claim]:
     """Compare the smallest and the largest s of the paper, where they are not k itself, with Stationary."""
     claims = []
     stationary = label("Stationary", AUTHORS)

@@ -140,8 +140,8 @@ def regret_section(main: Result, results: dict[str, Result]) -> Section:
 
 def _regret_figures(main: Result, results: dict[str, Result]) -> dict[str, Figure]:
     floors = {world_name(k): regret_floor(worlds.paper(k)) for k in ORDERS}
-    apart = select_policies(results["beyond"], ["Auto"])
-    auto_note = f"Auto: {apart.data.sizes['trial']:,} trials"
+    auto = select_policies(results["beyond"], ["Auto"])
+    auto_note = f"Auto: {auto.data.sizes['trial']:,} trials"
     shown, tuned = select_policies(main, SHOWN), select_policies(main, SHOWN_TUNED)
     settings_note = "authors: α = 1; theory: see the caption"
     return {
@@ -150,7 +150,7 @@ def _regret_figures(main: Result, results: dict[str, Result]) -> dict[str, Figur
             skip="k",
             regret_floors=floors,
             palette=PALETTE,
-            overlay=apart,
+            overlay=auto,
             note=f"settings in brackets, {auto_note}",
         ),
         "regret-column": plots.plot_regret(
@@ -158,7 +158,7 @@ def _regret_figures(main: Result, results: dict[str, Result]) -> dict[str, Figur
             skip="k",
             regret_floors=floors,
             palette=PALETTE,
-            overlay=apart,
+            overlay=auto,
             note=f"{settings_note}\n{auto_note}",
             stacked=True,
         ),
@@ -168,7 +168,7 @@ def _regret_figures(main: Result, results: dict[str, Result]) -> dict[str, Figur
             band="se",
             regret_floors=floors,
             palette=PALETTE_TUNED,
-            overlay=apart,
+            overlay=auto,
             note=f"tuned on other seeds, {auto_note}",
         ),
         "alpha": _alpha_figure(results),

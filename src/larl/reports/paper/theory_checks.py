@@ -112,7 +112,7 @@ class Coverage(NamedTuple):
     needed: float  # smallest factor on the radius that still covers 1 − δ of the runs
 
 
-def coverage(world: LatentAR, s: int, steps: int, runs: int, delta: float, seed: int) -> dict[str, Coverage]:
+def coverage(world: LatentAR, s: int, steps: int, *, runs: int, delta: float, seed: int) -> dict[str, Coverage]:
     """Return the coverage of Lemma 3's confidence set after random play, for each form of its radius."""
     world, ridge = steady_start(world), 1.0
     theta, row = reward_parameters(world, s), bias_row(world, s)

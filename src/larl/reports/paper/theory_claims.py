@@ -19,10 +19,10 @@ TOLERANCE = 1e-9  # an identity holds if its largest error is below this
 def theory_claims(seed: int, runs: int) -> tuple[list[Claim], list[theory_checks.BoundCheck]]:
     """Check the lemmas and the theorem; return the claims and the bounds of each world."""
     bounds = [theory_checks.bound_check(k, 200, runs, DELTA, seed) for k in ORDERS]
-    return [*_reduction(seed), _no_lookback(seed), _confidence(seed, runs), _theorem(bounds)], bounds
+    return [*_reduction_claims(seed), _ucb_claim(seed), _confidence_claim(seed, runs), _theorem_claim(bounds)], bounds
 
 
-def _reduction(seed: int) -> list[Claim]:
+def _reduction_claims(seed: int) -> list[Claim]:
     error, full = theory_checks.reduction_error(seed), theory_checks.full_history_error(seed)
     return [
         Claim(
@@ -45,7 +45,7 @@ def _reduction(seed: int) -> list[Claim]:
     ]
 
 
-def _no_lookback(seed: int) -> Claim:
+def _ucb_claim(seed: int) -> Claim:
     differences, choices = theory_checks.count_ucb_differences(seed)
     return Claim(
         "s = 0 is UCB",
@@ -57,8 +57,8 @@ def _no_lookback(seed: int) -> Claim:
     )
 
 
-def _confidence(seed: int, runs: int) -> Claim:
-    coverage = theory_checks.coverage(worlds.random(2, 2, 3, radius=0.8), 2, 60, runs, DELTA, seed)
+def _confidence_claim(seed: int, runs: int) -> Claim:
+    coverage = theory_checks.coverage(worlds.random(2, 2, 3, radius=0.8), 2, 60, runs=runs, delta=DELTA, seed=seed)
     printed, corrected = coverage["printed"], coverage["corrected"]
     return Claim(
         "The confidence set covers the truth (Lemma 3)",
@@ -74,11 +74,11 @@ def _confidence(seed: int, runs: int) -> Claim:
     )
 
 
-def _theorem(bounds: list[theory_checks.BoundCheck]) -> Claim:
+def _theorem_claim(bounds: list[theory_checks.BoundCheck]) -> Claim:
     measured = "; ".join(
-        f"k = {b.k}: printed theorem {_number(b.theorem)} (mean over runs), printed first term with the other terms "
-        f"bounded before the trial {_number(b.mixed)}, corrected {b.corrected:.3g}, which holds in {b.held:.1%} of "
-        f"runs, mean regret {b.regret:.0f}, trivial bound {b.trivial:.3g}"
+        f"k = {b.k}: printed theorem {_format_number(b.theorem)} (mean over runs), printed first term with the other "
+        f"terms bounded before the trial {_format_number(b.mixed)}, corrected {b.corrected:.3g}, which holds in "
+        f"{b.held:.1%} of runs, mean regret {b.regret:.0f}, trivial bound {b.trivial:.3g}"
         for b in bounds
     )
     return Claim(
@@ -89,15 +89,15 @@ def _theorem(bounds: list[theory_checks.BoundCheck]) -> Claim:
         "the right-hand side of the printed theorem has sums over the run, so it is evaluated after each run; it is "
         f"infinite for every k ≥ 2 ({bounds[1].reason}). The corrected bound has another first term and can be "
         "computed before the trial; its learning term uses the printed radius because LARL runs with it. "
-        f"{_vacuous(bounds)}",
+        f"{_compare_with_trivial_bound(bounds)}",
     )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "infinite"
 
 
-def _vacuous(bounds: list[theory_checks.BoundCheck]) -> str:
+def _compare_with_trivial_bound(bounds: list[theory_checks.BoundCheck]) -> str:
     """Return as text whether the bounds are below the trivial one, which holds for every policy, and how they grow."""
     if not all(min(b.theorem, b.mixed, b.corrected) > b.trivial for b in bounds):
         return "Some of them are below the trivial bound, which holds for every policy"
@@ -156,12 +156,12 @@ def sublinear_claims(fits: list[Slope]) -> list[Claim]:
     larl = [each for each in fits if each.policy.startswith("LARL") and each.c < 2.0]
     filters = {each.c: each for each in fits if each.policy == "Kalman"}
     exponents = "; ".join(f"c = {e.c:g}: {e.value:.2f} ({e.low:.2f} to {e.high:.2f}), last {e.last:.2f}" for e in larl)
-    over = [each for each in larl if each.low > each.predicted]
-    within = all(each.high <= each.predicted for each in larl)
+    above_bound = [each for each in larl if each.low > each.predicted]
+    are_within_bound = all(each.high <= each.predicted for each in larl)
     note = "; ".join(
         f"at c = {e.c:g} the exponent of the Kalman filter with the true parameters is {filters[e.c].value:.2f} "
         f"(last {filters[e.c].last:.2f}, predicted {filters[e.c].predicted:g})"
-        for e in over
+        for e in above_bound
         if e.c in filters
     )
     return [
@@ -179,7 +179,7 @@ def sublinear_claims(fits: list[Slope]) -> list[Claim]:
             "; ".join(
                 f"c = {e.c:g}: {e.value:.2f} ({e.low:.2f} to {e.high:.2f}) (bound {e.predicted:g})" for e in larl
             ),
-            HOLDS if within else FAILS if over else OPEN,
+            HOLDS if are_within_bound else FAILS if above_bound else OPEN,
             "at the horizons tried; the paper's example is c = 1. Until σ_z is small relative to the reward noise, z "
             f"becomes harder to predict as T grows, which increases every exponent{': ' + note if note else ''}",
         ),
