@@ -16,24 +16,22 @@ import pandas as pd
 
 import larl
 from larl.diagnosis.build import make_log
-from larl.diagnosis.drift import SIGNIFICANCE_LEVEL as SIGNIFICANCE_LEVEL
-from larl.diagnosis.drift import find_drift
+from larl.diagnosis.drift import SIGNIFICANCE_LEVEL, find_drift
 from larl.diagnosis.estimates import estimate
 from larl.diagnosis.figures import LIGHT, plot_time
 from larl.diagnosis.fit import fit_orders
 from larl.diagnosis.log import Log
-from larl.diagnosis.periodic import find_period
-from larl.diagnosis.shared_drift import find_shared_drift
 from larl.simulation.figure import image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.diagnosis.logs import at_hours, constant_means, simulate_logs, stationary
+from tests.diagnosis.logs import constant_means, simulate_logs, stationary
+
+from diagnose_periods import SEED, format_rate, period_rows, shared_drift_rows
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- made by benchmarks/diagnose.py -->", "<!-- end -->"
 PERIODS_BEGIN, PERIODS_END = "<!-- periods: made by benchmarks/diagnose.py -->", "<!-- end of periods -->"
 TIMES_BEGIN, TIMES_END = "<!-- times: made by benchmarks/diagnose.py -->", "<!-- end of times -->"
-SEED = 20
 
 
 def scale_rewards(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -48,11 +46,6 @@ def logs_of_many_units(count: int) -> Iterator[pd.DataFrame]:
     for number in range(count):
         units = simulate_logs(constant_means(0.0, 1.0), 10, 40, SEED + number)
         yield pd.concat([each.assign(u=u, r=each.r + 3 * generator.normal()) for u, each in enumerate(units)])
-
-
-def format_rate(hits: list[bool]) -> str:
-    share = float(np.mean(hits))
-    return f"{100 * share:.1f} ± {100 * np.sqrt(max(share * (1 - share), 1e-9) / len(hits)):.1f}"
 
 
 def drift_rows(count: int) -> list[str]:
@@ -141,7 +134,7 @@ def range_rows(count: int) -> list[str]:
     return lines
 
 
-def shared_drift_rate(count: int) -> str:
+def common_beta_rate(count: int) -> str:
     """Return how often a drift that all arms share is reported to change their order."""
     shared = larl.LatentAR(gammas=[0.9], beta=[1.0, 1.0], mu=[0.0, 0.3])
     hits = []
@@ -161,73 +154,6 @@ def diagnosis_seconds(rows: int) -> float:
     started = time.perf_counter()
     larl.diagnose(frame, progress=False).save(DOCS.parent / "results" / "bench" / "diagnosis")
     return time.perf_counter() - started
-
-
-def period_rows(count: int) -> list[str]:
-    """Return the table of how often a period is reported, without dates and with three decisions a day."""
-    oscillating = larl.LatentAR(gammas=[1.4, -0.8], beta=[-1.0, 1.0], mu=[0.0, 0.0])
-    worlds = {
-        "constant means": constant_means(0.0, 1.0),
-        "k = 1, stationary start": stationary(1),
-        "k = 5, stationary start": stationary(5),
-        "k = 10, the paper's start": larl.worlds.paper(10),
-        "oscillating drift (γ = 1.4, −0.8)": oscillating,
-    }
-    of_hour = np.array([1.2, -0.3, -0.9])  # effect of the time of day, with a standard deviation of 0.9
-    lines = [
-        "| | 120 steps | 120 steps, dates | 300 steps | 300 steps, dates |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for title, effect in (("no period", np.zeros(3)), ("effect of the time of day, sd 0.9", of_hour)):
-        lines.append(f"| **{title}** | | | | |")
-        for name, world in worlds.items():
-            if effect.any() and name not in list(worlds)[:2]:
-                continue
-            cells = []
-            for steps in (120, 300):
-                frames = [
-                    frame.assign(r=frame.r + effect[np.arange(steps) % 3])
-                    for frame in simulate_logs(world, steps, count, SEED)
-                ]
-                cells.append(format_rate([find_period(make_log(frame)).is_detected for frame in frames]))
-                cells.append(format_rate([find_period(make_log(at_hours(frame))).is_detected for frame in frames]))
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    return lines
-
-
-def together_rows(count: int) -> list[str]:
-    """Return the table of how often units are reported to drift together."""
-    own = larl.LatentAR(gammas=[0.9], beta=[-1.0, 1.0], mu=[0.0, 0.0])
-    lines = ["| | 5 units × 40 steps | 20 units × 40 steps |", "| --- | --- | --- |"]
-    for name, world, size in (
-        ("constant means", constant_means(0.0, 1.0), 0.0),
-        ("own drift of each unit (k = 1)", own, 0.0),
-        ("own drift, and shared drift with a quarter of the variance", own, 1.45),
-        ("shared drift with half of the variance", constant_means(0.0, 1.0), 1.0),
-    ):
-        cells = []
-        for units in (5, 20):
-            hits = []
-            for number in range(count):
-                shared = size * ar1_path(40, SEED + number)
-                frames = simulate_logs(world, 40, units, 1000 * SEED + number)
-                frame = pd.concat([each.assign(u=u, r=each.r + shared) for u, each in enumerate(frames)])
-                hits.append(find_shared_drift(make_log(frame)).is_detected)
-            cells.append(format_rate(hits))
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
-    return lines
-
-
-def ar1_path(steps: int, seed: int) -> np.ndarray:
-    """Return a stationary AR(1) path with γ = 0.9 and variance 1."""
-    generator = np.random.default_rng(seed)
-    z = np.empty(steps)
-    z[0] = generator.normal()
-    for t in range(1, steps):
-        z[t] = 0.9 * z[t - 1] + np.sqrt(1 - 0.81) * generator.normal()
-    return z
 
 
 def context_rate(count: int) -> str:
@@ -260,7 +186,7 @@ def write_periods(count: int) -> None:
         "",
         f"Percent of {count:,} logs in which units are reported to drift together (p ≤ {SIGNIFICANCE_LEVEL}):",
         "",
-        *together_rows(count),
+        *shared_drift_rows(count),
         "",
         f"Drift is reported in {context_rate(count)} percent of {count:,} logs of 100 steps without drift, after the "
         "effect of two contexts was removed.",
@@ -301,7 +227,7 @@ def main() -> None:
         *range_rows(slow_count),
         "",
         f"A drift that all arms share (β = 1 for both) is reported to change their order in "
-        f"{shared_drift_rate(slow_count)} percent of {slow_count} logs.",
+        f"{common_beta_rate(slow_count)} percent of {slow_count} logs.",
     ]
     write_part(BEGIN, END, parts)
     sample = larl.diagnose(next(simulate_logs(stationary(1), 200, 1, SEED)), replay=False, progress=False)

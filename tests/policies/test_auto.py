@@ -18,14 +18,7 @@ from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
-KINDS = [
-    ModelKind(0, AR_STATE),
-    ModelKind(1, AR_STATE),
-    ModelKind(2, AR_STATE),
-    ModelKind(5, AR_STATE),
-    ModelKind(1, INDEPENDENT_AR1),
-    ModelKind(2, DAMPED_ROTATION),
-]
+KINDS = [*(ModelKind(p, AR_STATE) for p in (0, 1, 2, 5)), ModelKind(1, INDEPENDENT_AR1), ModelKind(2, DAMPED_ROTATION)]
 
 
 @numba.njit
@@ -280,8 +273,8 @@ def test_relabelling_arms_does_not_change_mean_regret():
         larl.compare({"Auto": larl.Auto()}, each, horizon=60, trials=trials, seed=9).total().values.ravel()
         for each in (world, swapped)
     ]
-    apart = totals[0] - totals[1]
-    assert abs(apart.mean()) < 4.0 * apart.std(ddof=1) / math.sqrt(trials)
+    difference = totals[0] - totals[1]
+    assert abs(difference.mean()) < 4.0 * difference.std(ddof=1) / math.sqrt(trials)
 
 
 def test_regret_is_between_larl_bic_and_kalman_oracle():
@@ -298,5 +291,5 @@ def test_regret_with_stationary_arms_is_not_above_ucb():
     trials = 60
     world = larl.LatentAR(gammas=(0.0,), beta=(0.0, 0.0, 0.0), mu=(0.0, 0.5, 1.0), noise="common")
     total = larl.compare({"Auto": larl.Auto(), "UCB": larl.UCB()}, world, horizon=200, trials=trials, seed=11).total()
-    apart = (total.sel(policy="Auto") - total.sel(policy="UCB")).values
-    assert apart.mean() < 3.0 * apart.std(ddof=1) / math.sqrt(trials)
+    difference = (total.sel(policy="Auto") - total.sel(policy="UCB")).values
+    assert difference.mean() < 3.0 * difference.std(ddof=1) / math.sqrt(trials)
