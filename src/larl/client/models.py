@@ -160,7 +160,7 @@ def parse_response(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
 
 
 def policy_spec(policy: Any) -> dict[str, Any]:
-    """The spec of a policy as JSON types, from a Policy or a mapping."""
+    """Return the spec of a policy as JSON types, from a Policy or a mapping."""
     if isinstance(policy, Mapping):
         return dict(policy)
     to_dict = getattr(policy, "to_dict", None)  # without importing larl.policies: a client needs no compiler

@@ -46,12 +46,12 @@ class FallbackDecision(NamedTuple):
     refused: str | None = None
 
     def decision_request(self) -> dict[str, Any]:
-        """The body of the request for a decision that was not answered."""
+        """Return the body of the request for a decision that was not answered."""
         names = ("unit", "key", "available", "reason", "context")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def ingest_request(self) -> dict[str, Any]:
-        """The body of the request that reports the decision to the service."""
+        """Return the body of the request that reports the decision to the service."""
         names = ("unit", "key", "arm", "made", "probabilities", "context", "reason")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 

@@ -144,7 +144,7 @@ class OutsideDecisions(StudyReader):
         return ingested
 
     def _ingest_fallback(self, decision: FallbackDecision) -> ServiceDecision:
-        """The service's record of a fallback decision; its own decision if it had answered the request after all."""
+        """Return the service's record of a fallback decision, or its own decision if it had answered after all."""
         try:
             body = decision.ingest_request()
             response = self.transport.request("POST", api_path("studies", decision.study, "ingest"), body)
@@ -158,5 +158,5 @@ class OutsideDecisions(StudyReader):
 
 
 def new_key(key: str | None) -> str:
-    """The given key of a request, or a random one."""
+    """Return the given key of a request, or a random one."""
     return str(uuid4()) if key is None else key

@@ -23,15 +23,15 @@ class StudyReader:
         return parse_response(Health, self.transport.request("GET", "/v1/health"))
 
     def studies(self) -> list[StudyInfo]:
-        """The studies that the token may read."""
+        """Return the studies that the token may read."""
         return [self._study_info(each) for each in self.transport.request("GET", "/v1/studies")]
 
     def study(self, study: str) -> StudyInfo:
-        """Settings of a study, with all versions of its policy."""
+        """Return the settings of a study, with all versions of its policy."""
         return self._study_info(self.transport.request("GET", api_path("studies", study)))
 
     def units(self, study: str) -> Iterator[UnitInfo]:
-        """The units of a study, in order of registration.
+        """Yield the units of a study, in order of registration.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class StudyReader:
         return self._pages(UnitInfo, api_path("studies", study, "units"))
 
     def decisions(self, study: str, unit: str | None = None) -> Iterator[DecisionRecord]:
-        """The decisions of a study or of one unit, with their rewards, oldest first.
+        """Yield the decisions of a study or of one unit, with their rewards, oldest first.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class StudyReader:
         return self._pages(DecisionRecord, api_path("studies", study, "decisions"), unit)
 
     def rewards(self, study: str, unit: str | None = None) -> Iterator[RewardRecord]:
-        """The rewards of a study or of one unit, in order of arrival, with default rewards.
+        """Yield the rewards of a study or of one unit, in order of arrival, with default rewards.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class StudyReader:
         return self._pages(RewardRecord, api_path("studies", study, "rewards"), unit)
 
     def issues(self, study: str) -> Iterator[Issue]:
-        """The issues of a study, oldest first.
+        """Yield the issues of a study, oldest first.
 
         Parameters
         ----------
@@ -91,13 +91,13 @@ class StudyReader:
         return self._pages(Issue, api_path("studies", study, "issues"))
 
     def _study_info(self, values: Mapping[str, Any]) -> StudyInfo:
-        """A response as StudyInfo; its fallback probabilities are kept for decisions without the service."""
+        """Return a response as StudyInfo; its fallback probabilities are kept for decisions without the service."""
         info = parse_response(StudyInfo, values)
         self._queue.set_probabilities(info.study, info.fallback)
         return info
 
     def _pages(self, kind: type[Kind], path: str, unit: str | None = None) -> Iterator[Kind]:
-        """All items of a list, requested page by page."""
+        """Yield all items of a list, requested page by page."""
         after: int | None = 0
         while after is not None:
             query = {"after": after, "limit": PAGE_SIZE} | ({} if unit is None else {"unit": unit})
@@ -107,5 +107,5 @@ class StudyReader:
 
 
 def api_path(*parts: object) -> str:
-    """The path of a resource; parts are percent-encoded."""
+    """Return the path of a resource; parts are percent-encoded."""
     return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)

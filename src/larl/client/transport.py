@@ -77,7 +77,7 @@ class Response(NamedTuple):
     retry_after: float  # seconds that the service asks to wait
 
     def refusal(self) -> RequestRefused:
-        """The response as an exception."""
+        """Return the response as an exception."""
         try:
             problem = json.loads(self.body)
             known = {name: problem.get(name) for name in ("field", "value", "accepted")}
@@ -106,7 +106,7 @@ class Transport:
         self._idle: list[http.client.HTTPConnection] = []
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """The response as JSON types; RequestRefused or ServiceUnreachable. Every retry sends the same bytes."""
+        """Return the response as JSON types; raise RequestRefused or ServiceUnreachable. Retries send the same bytes."""
         encoded = None if body is None else _encode(body)
         last, key = "", body.get("key") if isinstance(body, dict) else None
         for attempt in range(self._retries + 1):
@@ -127,7 +127,7 @@ class Transport:
         raise ServiceUnreachable(text, key)
 
     def send(self, method: str, path: str, body: bytes | None = None, token: str | None = None) -> Response:
-        """Send a request once, with `token` instead of the usual one; any status is returned."""
+        """Send a request once and return the response, whatever its status; `token` replaces the usual one."""
         while self._idle:
             try:  # the service may have closed an idle connection
                 return self._exchange(self._idle.pop(), method, path, body, token)
@@ -140,7 +140,7 @@ class Transport:
         return self._exchange(self.connect(), method, path, body, token)
 
     def connect(self) -> http.client.HTTPConnection:
-        """A new connection."""
+        """Return a new connection."""
         kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self._timeout)
 
@@ -187,14 +187,14 @@ def _encode(body: Any) -> bytes:
 
 
 def _from_numpy(value: Any) -> Any:
-    """A NumPy number or array as JSON types."""
+    """Return a NumPy number or array as JSON types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _retry_after(header: str | None) -> float:
-    """Seconds to wait, from a Retry-After header with seconds or a date."""
+    """Return the seconds to wait, from a Retry-After header with seconds or a date."""
     if header is None:
         return 0.0
     if header.isascii() and header.isdigit():

@@ -168,8 +168,8 @@ def plot_orders(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     colours = [theme.colours[1] if order == estimates.best else theme.colours[0] for order in orders]
     axis.bar(orders, 100.0 * estimates.weights, width=0.7, color=colours)
     axis.set_xticks(orders)
-    axis.set_xlabel("order k of the hidden process (shaded: 95% of the evidence)")
-    axis.set_ylabel("evidence, %")
+    axis.set_xlabel("order k of the hidden process (shaded: 95% of the probability)")
+    axis.set_ylabel("probability, %")
     return figure
 
 

@@ -57,7 +57,7 @@ def rehearse(
 
 
 def _reason(error: "RequestRefused") -> str:
-    """The error message for a service that refuses a rehearsal."""
+    """Return the error message for a service that refuses a rehearsal."""
     if error.status == 401:
         is_missing = error.detail.startswith("a token is required")
         problem = "a token is required" if is_missing else "the token is not accepted"

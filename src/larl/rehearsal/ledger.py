@@ -59,7 +59,7 @@ class Ledger:
             entry.state, entry.reward = "corrected" if is_corrected else "observed", value
 
     def _expected_status(self, entry: Entry, value: float, age: int) -> tuple[str, ...]:
-        """The possible statuses of a reward that is sent now."""
+        """Return the possible statuses of a reward that is sent now."""
         if age > self.patience:
             return ("late",)
         if not entry.rewards:

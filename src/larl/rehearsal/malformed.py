@@ -22,7 +22,7 @@ class MalformedRequest(NamedTuple):
 def malformed_requests(
     terms: Terms, decision: ServiceDecision, key: str, requires_token: bool
 ) -> list[MalformedRequest]:
-    """All malformed requests, for a decision made with `key`, for a service that requires tokens or not."""
+    """Return all malformed requests, for a decision made with `key`, for a service that requires tokens or not."""
     decide, reward = f"/v1/studies/{terms.study}/decisions", f"/v1/decisions/{decision.id}/reward"
     unknown = f"/v1/decisions/{terms.study}.0-999999999-{'0' * 16}/reward"
     decide_body: dict[str, Any] = {"unit": decision.unit, "key": f"{key}-malformed"}

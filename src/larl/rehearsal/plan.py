@@ -133,7 +133,7 @@ CHECKS: dict[str, Check] = {
 
 
 def _check_terms(request: Mapping[str, Any], world: World) -> Terms:
-    """The study's settings, with the checks of the service."""
+    """Return the study's settings, with the checks of the service."""
     known = [item.name for item in fields(Terms) if item.name != "version"]
     for key in [key for key in request if key not in known]:
         raise InvalidValue("study", key, request[key], f"only the keys {', '.join(known)}")

@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
-        """Mean and standard error of one number per unit."""
+        """Return mean and standard error of one number per unit."""
         if not values:
             return cls(None, None)
         error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
@@ -80,7 +80,7 @@ class Report:
         )
 
     def sections(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """All figures: titles, each with rows of name and value."""
+        """Return all figures: titles, each with rows of name and value."""
         latency = [
             (f"{kind}: {part}", f"{value:.1f} ms")
             for kind, parts in self.latency.items()
@@ -106,7 +106,7 @@ class Report:
         ]
 
     def write(self, out: Path) -> list[Path]:
-        """Write `rehearsal.json` and `rehearsal.html` to a folder; returns their paths."""
+        """Write `rehearsal.json` and `rehearsal.html` to a folder and return their paths."""
         texts = {"rehearsal.json": json.dumps(self.to_dict(), indent=1) + "\n", "rehearsal.html": self.page()}
         return [
             write_atomically(out / name, partial(Path.write_text, data=text, encoding="utf-8"))
@@ -114,12 +114,12 @@ class Report:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON types."""
+        """Return the report as JSON types."""
         estimates = {"arms": {arm: share._asdict() for arm, share in self.arms.items()}}
         return vars(self) | estimates | {"reward": self.reward._asdict(), "regret": self.regret._asdict()}
 
     def page(self) -> str:
-        """The report as a self-contained HTML page."""
+        """Return the report as a self-contained HTML page."""
         from larl.diagnosis.page import STYLE
 
         parts = [f"<p>{escape(self.about)}</p>", f'<p class="verdict">{escape(self.verdict)}</p>']
@@ -138,6 +138,6 @@ class Report:
 
 
 def _counts(counts: Mapping[str, int], total: int = 0) -> list[tuple[str, str]]:
-    """Counts in descending order, with their shares of a total."""
+    """Return counts in descending order, with their shares of a total."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(name, f"{count:,}" + (f"  ({100 * count / total:.1f}%)" if total else "")) for name, count in ordered]

@@ -106,7 +106,7 @@ def _by_unit(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def _arm_share(arm: str, by_unit: dict[str, list[DecisionRecord]]) -> Estimate:
-    """Share of an arm among decisions with an available arm."""
+    """Return the share of an arm among decisions with an available arm."""
     chosen = [[each.arm == arm for each in decisions if each.arm is not None] for decisions in by_unit.values()]
     return Estimate.of([float(np.mean(each)) for each in chosen if each])
 
@@ -117,7 +117,7 @@ def _mean_reward(by_unit: dict[str, list[DecisionRecord]]) -> Estimate:
 
 
 def _latency(units: Sequence[SimulatedUnit], kind: str) -> dict[str, float]:
-    """Milliseconds from request to response."""
+    """Return percentiles of the milliseconds from request to response."""
     seconds = [each for unit in units for each in unit.seconds[kind]]
     if not seconds:
         return {}
@@ -125,7 +125,7 @@ def _latency(units: Sequence[SimulatedUnit], kind: str) -> dict[str, float]:
 
 
 def _refusals(units: Sequence[SimulatedUnit]) -> Counter[str]:
-    """Number of malformed requests by status and kind."""
+    """Return the number of malformed requests by status and kind."""
     counts: Counter[str] = Counter()
     for unit in units:
         for (name, status), count in unit.refused.items():

@@ -60,7 +60,7 @@ class SimulatedUnit:
             self.ledger.expect(False, f"a request around step {t} was refused ({error})", "accepted")
 
     def _uniform(self, t: int, event: str) -> float:
-        """A random number in [0, 1) for one step and event of this unit."""
+        """Return a random number in [0, 1) for one step and event of this unit."""
         position = t * len(EVENTS) + EVENTS.index(event)
         return (int(bits_at(self._traffic_key, position)) >> 11) * 2.0**-53
 

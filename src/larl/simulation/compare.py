@@ -74,7 +74,7 @@ def compare(
     threads : int, >= 1, optional
         Number of threads; all cores by default. It does not change the result.
     block : int, >= 1, optional
-        Trials that a thread simulates at a time. It does not change the result.
+        Trials of a block, which one thread or worker simulates at a time. It does not change the result.
     progress : bool or Progress, optional
         Progress bar: on a terminal only (None), always (True), never (False), or one that several comparisons share.
     executor : Executor, optional

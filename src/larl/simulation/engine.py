@@ -30,7 +30,7 @@ class Trace(NamedTuple):
 
 
 def empty_trace(rows: int, steps: int) -> Trace:
-    """An uninitialised trace with one row for each trial or unit."""
+    """Return an uninitialised trace with one row for each trial or unit."""
     return Trace(np.empty((rows, steps)), np.empty((rows, steps), dtype=np.int16), np.empty((rows, steps)))
 
 

@@ -215,7 +215,7 @@ class Result:
         return win_rates(self.total(skip))
 
     def curves(self, skip: int | str = 0) -> xr.Dataset:
-        """Return `mean` and `sd` over trials of cumulative regret at each time, without the first `skip` steps.
+        """Return `mean` and `sd` over trials of cumulative regret at each time; for `skip` see `total`.
 
         Examples
         --------
@@ -233,7 +233,7 @@ class Result:
         return xr.Dataset({"mean": mean, "sd": sd}).assign_coords(time=self.data["time"])
 
     def quartiles(self, skip: int | str = 0) -> xr.Dataset:
-        """Return the quartiles `low` and `high` of cumulative regret at each time, without the first `skip` steps."""
+        """Return the quartiles `low` and `high` of cumulative regret at each time; for `skip` see `total`."""
         if "total" in self.data:
             self.total(skip)
             low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
@@ -243,7 +243,7 @@ class Result:
         return xr.Dataset({"low": low, "high": high}).assign_coords(time=self.data["time"])
 
     def to_dataframe(self, skip: int | str = 0) -> pd.DataFrame:
-        """Return the total regret as a table with columns (world,) policy, trial and total.
+        """Return the total regret as a table with columns (world,) policy, trial and total; for `skip` see `total`.
 
         Examples
         --------

@@ -27,7 +27,7 @@ def mean_over_units(values: xr.DataArray) -> xr.DataArray:
 
 
 def mean_interval(sample: xr.DataArray) -> xr.Dataset:
-    """Return mean, sd and standard error over trials, and the 95% interval of the mean; all but the mean need two."""
+    """Return mean, sd and standard error over trials, and the mean's 95% interval; for one trial only the mean."""
     trials = sample.sizes["trial"]
     mean = sample.mean("trial")
     sd = sample.std("trial", ddof=1) if trials > 1 else mean * np.nan

@@ -66,7 +66,7 @@ class Block:
         return (self.stop - self.first) * self.horizon * (self.units or 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings and code versions that determine the arrays, as JSON types."""
+        """Return all settings and code versions that determine the arrays, as JSON types."""
         cohort = {"units": self.units, "pooling": self.pooling} if self.units else {}
         return {
             "world": self.world.to_dict(),
@@ -79,7 +79,7 @@ class Block:
         } | cohort
 
     def key(self) -> str:
-        """Digest of `to_dict`, the block's name in a store."""
+        """Return the digest of `to_dict`, the block's name in a store."""
         return digest(self.to_dict())
 
 

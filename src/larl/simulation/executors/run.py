@@ -91,7 +91,7 @@ def _run_stored(
 def _run(
     executor: Executor, blocks: Iterable[Block], progress: Progress, *, ordered: bool
 ) -> Iterator[tuple[Block, BlockResult | Exception]]:
-    """`stream_results`, reported to `progress`."""
+    """Yield what `stream_results` yields, and report finished blocks to `progress`."""
     with executor:
         for block, result in stream_results(executor, blocks, ordered=ordered, on_idle=progress.tick):
             if isinstance(result, BlockResult):
