@@ -22,7 +22,7 @@ from larl.reports.paper.claims import (
     ratio_estimate,
 )
 from larl.reports.paper.experiments import ALTERNATING, KALMAN, ORDERS, noise_name
-from larl.reports.paper.regret_claims import random_regret
+from larl.reports.paper.regret_claims import total_random_regret
 from larl.reports.paper.settings import AUTHORS, LARL_BIC, THEORY, TUNED, label
 from larl.reports.paper.theory_claims import Slope, slopes, sublinear_claims
 from larl.statespace.steady_state import steady_state
@@ -175,7 +175,7 @@ def test_exponent_above_the_bound_fails():
 
 
 def test_random_regret_equals_closed_form():
-    assert [random_regret(k) for k in ORDERS] == pytest.approx([402.49, 222.62, 185.73], abs=0.01)
+    assert [total_random_regret(k) for k in ORDERS] == pytest.approx([402.49, 222.62, 185.73], abs=0.01)
 
 
 def test_checks_agree_with_independent_implementations():

@@ -100,7 +100,7 @@ def test_stored_rewards_replace_each_other() -> None:
 @pytest.mark.parametrize(("pooled", "wrong"), [(True, 0), (False, 1)])
 def test_pooled_reward_may_be_late_at_the_limit(pooled: bool, wrong: int) -> None:
     of = ledger(PATIENCE)
-    of.pooled = pooled
+    of.is_pooled = pooled
     of.add_reward(0, 1.0, "late")
     assert len(of.differences) == wrong
 

@@ -14,7 +14,7 @@ from larl.client.models import (
     ServiceDecision,
     StudyInfo,
     UnitInfo,
-    parse_response,
+    parse,
     policy_spec,
 )
 from larl.client.offline_queue import FallbackDecision, OfflineQueue
@@ -155,25 +155,32 @@ such as http://127.0.0.1:8080
         RequestRefused
             If the policy is not usable or another version is in force.
         """
-        body = {
-            "key": new_key(key),
-            "policy": policy_spec(policy),
-            "replaces": replaces,
-            "reason": reason,
-            "floor": floor,
-        }
-        return parse_response(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
+        body = {"key": new_key(key), "policy": policy_spec(policy), "replaces": replaces}
+        body |= {"reason": reason, "floor": floor}
+        return parse(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:
-        """Close a study: it accepts no more decisions, and can still be read."""
+        """Close a study: it accepts no more decisions, and can still be read.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+        reason : str, default ""
+            Reason, for the record.
+        """
         body = {"reason": reason}
-        return parse_response(ClosedStudy, self.transport.request("POST", api_path("studies", study, "close"), body))
+        return parse(ClosedStudy, self.transport.request("POST", api_path("studies", study, "close"), body))
 
     def register(self, study: str, unit: str) -> UnitInfo:
-        """Register a unit."""
-        return parse_response(
-            UnitInfo, self.transport.request("POST", api_path("studies", study, "units"), {"unit": unit})
-        )
+        """Register a unit.
+
+        Parameters
+        ----------
+        study, unit : str
+            Names of the study and the unit.
+        """
+        return parse(UnitInfo, self.transport.request("POST", api_path("studies", study, "units"), {"unit": unit}))
 
     def decide(
         self,
@@ -212,9 +219,7 @@ such as http://127.0.0.1:8080
             self.ingest_pending(study)
         fields = {"unit": unit, "key": new_key(key), "available": available, "reason": reason, "context": context}
         body = {name: value for name, value in fields.items() if value is not None}
-        return parse_response(
-            ServiceDecision, self.transport.request("POST", api_path("studies", study, "decisions"), body)
-        )
+        return parse(ServiceDecision, self.transport.request("POST", api_path("studies", study, "decisions"), body))
 
     def observe(
         self,
@@ -250,22 +255,41 @@ such as http://127.0.0.1:8080
         if isinstance(decision, FallbackDecision):
             arm, decision = arm or decision.arm, self._ingest_fallback(decision)
         body = {"key": key, "value": value, "arm": arm}
-        return parse_response(
-            RewardReceipt, self.transport.request("POST", api_path("decisions", _id(decision), "reward"), body)
-        )
+        path = api_path("decisions", _id(decision), "reward")
+        return parse(RewardReceipt, self.transport.request("POST", path, body))
 
     def delivered(
         self, decision: ServiceDecision | DecisionRecord | str, delivered: bool = True, key: str | None = None
     ) -> DeliveryReceipt:
-        """Report whether a decision reached the unit."""
+        """Report whether a decision reached the unit.
+
+        Parameters
+        ----------
+        decision : ServiceDecision, DecisionRecord or str
+            The decision or its id.
+        delivered : bool, default True
+            Whether it reached the unit.
+        key : str, optional
+            As for ``observe``.
+        """
         body = {"key": new_key(key), "delivered": delivered}
         path = api_path("decisions", _id(decision), "delivered")
-        return parse_response(DeliveryReceipt, self.transport.request("POST", path, body))
+        return parse(DeliveryReceipt, self.transport.request("POST", path, body))
 
     def resolve(self, study: str, issue: int, note: str) -> ResolvedIssue:
-        """Mark an issue as resolved."""
+        """Mark an issue as resolved.
+
+        Parameters
+        ----------
+        study : str
+            Name of the study.
+        issue : int
+            Number of the issue, as ``issues`` returns it.
+        note : str
+            How it was resolved.
+        """
         path = api_path("studies", study, "issues", issue, "resolved")
-        return parse_response(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
+        return parse(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
 
 
 def _id(decision: ServiceDecision | DecisionRecord | str) -> str:

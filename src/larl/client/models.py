@@ -154,7 +154,7 @@ class ResolvedIssue(NamedTuple):
     note: str
 
 
-def parse_response(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
+def parse(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
     """Return a response as a NamedTuple. Fields that only later versions of the service have are ignored."""
     return kind(**{name: values[name] for name in cast(Any, kind)._fields})
 

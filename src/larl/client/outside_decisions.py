@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from larl.client.models import ServiceDecision, parse_response
+from larl.client.models import ServiceDecision, parse
 from larl.client.offline_queue import FallbackDecision, draw_arm
 from larl.client.reader import StudyReader, api_path
 from larl.client.transport import RequestRefused
@@ -59,9 +59,7 @@ class OutsideDecisions(StudyReader):
             "probabilities": probabilities,
         }
         body |= {"context": context, "reason": reason}
-        return parse_response(
-            ServiceDecision, self.transport.request("POST", api_path("studies", study, "ingest"), body)
-        )
+        return parse(ServiceDecision, self.transport.request("POST", api_path("studies", study, "ingest"), body))
 
     def fallback(
         self,
@@ -154,7 +152,7 @@ class OutsideDecisions(StudyReader):
             body = decision.decision_request()
             response = self.transport.request("POST", api_path("studies", decision.study, "decisions"), body)
         self._queue.remove(decision.key)
-        return parse_response(ServiceDecision, response)
+        return parse(ServiceDecision, response)
 
 
 def new_key(key: str | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from larl.client.models import DecisionRecord, Health, Issue, RewardRecord, StudyInfo, UnitInfo, parse_response
+from larl.client.models import DecisionRecord, Health, Issue, RewardRecord, StudyInfo, UnitInfo, parse
 from larl.client.offline_queue import OfflineQueue
 from larl.client.transport import Transport
 
@@ -20,7 +20,7 @@ class StudyReader:
 
     def health(self) -> Health:
         """Check that the service can read its storage."""
-        return parse_response(Health, self.transport.request("GET", "/v1/health"))
+        return parse(Health, self.transport.request("GET", "/v1/health"))
 
     def studies(self) -> list[StudyInfo]:
         """Return the studies that the token may read."""
@@ -92,7 +92,7 @@ class StudyReader:
 
     def _study_info(self, values: Mapping[str, Any]) -> StudyInfo:
         """Return a response as StudyInfo; its fallback probabilities are kept for decisions without the service."""
-        info = parse_response(StudyInfo, values)
+        info = parse(StudyInfo, values)
         self._queue.set_probabilities(info.study, info.fallback)
         return info
 
@@ -102,7 +102,7 @@ class StudyReader:
         while after is not None:
             query = {"after": after, "limit": PAGE_SIZE} | ({} if unit is None else {"unit": unit})
             page = self.transport.request("GET", f"{path}?{urlencode(query)}")
-            yield from (parse_response(kind, each) for each in page["items"])
+            yield from (parse(kind, each) for each in page["items"])
             after = page["next"]
 
 

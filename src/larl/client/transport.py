@@ -106,7 +106,7 @@ class Transport:
         self._idle: list[http.client.HTTPConnection] = []
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the response as JSON types; raise RequestRefused or ServiceUnreachable. Retries send the same bytes."""
+        """Return the response as JSON types; raise RequestRefused or ServiceUnreachable. Retries send equal bytes."""
         encoded = None if body is None else _encode(body)
         last, key = "", body.get("key") if isinstance(body, dict) else None
         for attempt in range(self._retries + 1):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl.diagnosis.drift import MIN_DEGREES_OF_FREEDOM, SIGNIFICANCE_LEVEL, Drift
-from larl.diagnosis.estimates import MAX_FORECAST, MIN_SHARE, Estimates, Interval, interval
+from larl.diagnosis.estimates import MAX_FORECAST, MIN_SHARE, Estimates, Interval, central_interval
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import PeriodTest
 from larl.diagnosis.replay import KALMAN, ReplayResult
@@ -197,7 +197,7 @@ def _answer_relevance(log: Log, drift: Drift, estimates: Estimates) -> Answer:
 
 def _answer_predictability(estimates: Estimates) -> Answer:
     """Answer question 3 from the forecasts."""
-    horizon, one_step = estimates.forecast_horizon, interval(estimates.forecasts[:, 0])
+    horizon, one_step = estimates.forecast_horizon, central_interval(estimates.forecasts[:, 0])
     steps = [f"{'more than ' if x >= MAX_FORECAST else ''}{x:.0f}" for x in horizon]
     verdict = f"{steps[0]} step{'s' * (horizon.value != 1)}" if one_step.value >= MIN_SHARE else "hardly at all"
     text = (

@@ -28,7 +28,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def interval(sample: Floats) -> Interval:
+def central_interval(sample: Floats) -> Interval:
     """Return the median and the central 95% of a sample."""
     low, value, high = np.quantile(sample, [0.025, 0.5, 0.975])
     return Interval(float(value), float(low), float(high))
@@ -68,7 +68,7 @@ class Estimates:
 
     def interval_of(self, name: str) -> Interval:
         """Return the interval of a field of `PosteriorDraw`."""
-        return interval(np.array([getattr(draw, name) for draw in self.draws]))
+        return central_interval(np.array([getattr(draw, name) for draw in self.draws]))
 
     @property
     def forecasts(self) -> Floats:
@@ -78,7 +78,7 @@ class Estimates:
     @property
     def forecast_horizon(self) -> Interval:
         """Number of steps ahead for which at least 5% of the reward's variance is predictable."""
-        return interval((self.forecasts >= MIN_SHARE).cumprod(axis=1).sum(axis=1).astype(float))
+        return central_interval((self.forecasts >= MIN_SHARE).cumprod(axis=1).sum(axis=1).astype(float))
 
 
 def order_weights(fits: Sequence[Fit], has_drift: bool) -> Floats:

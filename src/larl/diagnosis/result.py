@@ -12,7 +12,7 @@ import numpy as np
 from larl._core.files import write_atomically
 from larl.diagnosis.answers import Answer, answer_questions, format_p_value
 from larl.diagnosis.drift import Drift
-from larl.diagnosis.estimates import Estimates, Interval, interval
+from larl.diagnosis.estimates import Estimates, Interval, central_interval
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import PeriodTest
 from larl.diagnosis.replay import ReplayResult, world_interval
@@ -172,9 +172,9 @@ class Diagnosis:
         largest = int(np.abs(np.median(np.abs(beta), axis=0)).argmax())
         beta = beta * np.where(beta[:, largest] < 0.0, -1.0, 1.0)[:, None]
         return {
-            "mu": interval(np.array([one.mu[0, arm] for one in parameters])),
-            "beta": interval(beta[:, arm]),
-            "noise": interval(np.sqrt([one.variance[0, arm] for one in parameters])),
+            "mu": central_interval(np.array([one.mu[0, arm] for one in parameters])),
+            "beta": central_interval(beta[:, arm]),
+            "noise": central_interval(np.sqrt([one.variance[0, arm] for one in parameters])),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class Diagnosis:
                 "best": self.estimates.best,
                 "interval": list(self.estimates.orders),
             }
-            values["forecasts"] = [list(interval(column)) for column in self.estimates.forecasts.T]
+            values["forecasts"] = [list(central_interval(column)) for column in self.estimates.forecasts.T]
         if self.replay is not None:
             values["best"] = {"policy": self.replay.best, "s": self.replay.best_s, "good_s": self.replay.good_s}
             values["regret_a_step"] = {"the log": list(world_interval(self.replay.log_regret))} | {

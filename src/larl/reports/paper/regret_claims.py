@@ -194,7 +194,7 @@ def _compare_with_stationary(regret: dict[str, Floats], stationary: str, others:
     return measured, judge_similar(shares.values(), SIMILAR_LIMIT)
 
 
-def random_regret(k: int) -> float:
+def total_random_regret(k: int) -> float:
     """Return the expected regret of random choice in the paper's world of order k: Σ E|z_t| = Σ √(2 Var z_t/π)."""
     world = worlds.paper(k)
     cov, total = world.start_moments[1], 0.0
@@ -247,7 +247,7 @@ def _published_baselines(regret: dict[str, Floats], k: int) -> Claim:
         row = published.REGRET[k][baseline]
         measured.append(text)
         scores.append(score)
-        scores_of_random.append((row.mean - random_regret(k)) / (row.sd / math.sqrt(published.TRIALS)))
+        scores_of_random.append((row.mean - total_random_regret(k)) / (row.sd / math.sqrt(published.TRIALS)))
     agrees = all(abs(score) < Z_LIMIT for score in scores)
     random_agrees = all(abs(score) < Z_LIMIT for score in scores_of_random)
     return Claim(
@@ -255,7 +255,7 @@ def _published_baselines(regret: dict[str, Floats], k: int) -> Claim:
         "Fig. 2",
         "; ".join(measured),
         (UNINFORMATIVE if random_agrees else HOLDS) if agrees else FAILS,
-        f"random choice has an expected regret of {random_regret(k):.1f}; the published rows differ from it by "
+        f"random choice has an expected regret of {total_random_regret(k):.1f}; the published rows differ from it by "
         + ", ".join(f"z = {score:+.2f}" for score in scores_of_random)
         + ". In the published code Stationary, AR UCB and Rexp3 draw from the random stream of the world, so their "
         "actions are scored on another path; agents keep what they learnt in earlier trials; SW UCB overflows; the "
