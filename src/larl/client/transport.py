@@ -48,7 +48,7 @@ class RequestRefused(Exception):
 
 
 class ServiceUnreachable(ConnectionError):
-    """The service did not answer a request, after all retries.
+    """The service did not answer a request, or only with status 429, 502, 503 or 504, after all retries.
 
     The service may have executed the request: repeat it with the same ``key`` to find out.
 
