@@ -8,8 +8,8 @@ from types import FrameType, TracebackType
 class DeferInterrupt:
     """A context manager that defers the first Ctrl-C to its end; a second one raises KeyboardInterrupt at once.
 
-    KeyboardInterrupt inside Python's thread pool can leave a lock held, or release it twice. It does nothing in other
-    threads than the main one, or if SIGINT has another handler than Python's default.
+    A KeyboardInterrupt inside Python's thread pool can leave a lock held, or release it twice. The context manager does
+    nothing outside the main thread, or if the handler of SIGINT is not Python's default.
     """
 
     def __enter__(self) -> None:

@@ -101,10 +101,10 @@ def diagnose(
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
         table = read_table(frame) if isinstance(frame, str | Path) else frame
         log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, lines=from_file)
-        bar.advance(1)
+        bar.advance_untimed(1)
         log, periods = remove_periods(log)
         drift, shared_drift = find_drift(log, seed), find_shared_drift(log, seed)
-        bar.advance(3)
+        bar.advance_untimed(3)
         fitted = keep_most_played(log)
         fitted = subsample(fitted, max_rows(fitted.arms))
         estimates = None

@@ -12,7 +12,7 @@ from larl.live.base import LivePolicy, RewardStatus, StreamKeys, read_settings
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
 from larl.live.history import History
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.policies import Policy
 from larl.worlds.base import World
 
@@ -274,7 +274,7 @@ class Agent(LivePolicy):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Agent":
         """The agent that `pack` returned as JSON types."""
-        values = upgraded(values)
+        values = upgrade_names(values)
         agent = cls(**read_settings(values), trial=values["trial"])
         agent._history = files.unpack_history(values, agent._history.state, agent.max_delay, agent._context_size)
         agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}

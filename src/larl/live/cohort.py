@@ -10,7 +10,7 @@ from larl._core.validation import InvalidValue, one_of
 from larl.live import files
 from larl.live.base import Decision, LivePolicy, RewardStatus, StreamKeys, read_settings
 from larl.live.independent_history import IndependentHistory
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.live.shared_history import SharedHistory
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled_state
@@ -254,7 +254,7 @@ class Cohort(LivePolicy):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
         """The cohort that `pack` returned as JSON types."""
-        values = upgraded(values)
+        values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in values["units"]:
             cohort._number(unit)

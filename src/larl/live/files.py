@@ -20,7 +20,7 @@ from larl._core.compile import fields_nan
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 from larl.live.history import History
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.policies import from_dict
 
 SCHEMA = 3
@@ -122,10 +122,10 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
         raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest does not match")
-    return upgraded(values)
+    return upgrade_names(values)
 
 
-def floats(values: Any) -> list[float | None]:
+def nan_to_none(values: Any) -> list[float | None]:
     """Numbers for JSON: None instead of nan."""
     return [None if math.isnan(value) else value for value in values.tolist()]
 
@@ -158,7 +158,7 @@ def pack_history(history: History) -> dict[str, Any]:
         "base": {"time": history.base.time, "state": pack_state(history.base.state)},
         "past": {
             "arm": history.arm[rows].tolist(),
-            "reward": floats(history.reward[rows]),
+            "reward": nan_to_none(history.reward[rows]),
             "pending": history.pending[rows].tolist(),
             "context": history.context[rows].tolist(),
         },

@@ -60,7 +60,7 @@ STATE_FIELDS: dict[str, dict[str, str]] = {
 }
 
 
-def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
+def upgrade_names(packed: Mapping[str, Any]) -> dict[str, Any]:
     """The output of `Agent.pack` or `Cohort.pack` of this or an earlier version, with today's names."""
     values = {KEYS.get(key, key): value for key, value in packed.items()}
     values.setdefault("trial", 0)  # schema 1 had only trial 0

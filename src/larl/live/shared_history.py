@@ -21,7 +21,7 @@ from larl.policies._pooling import shared_arrays, stack_units, unit_arrays, unit
 
 INITIAL_CAPACITY = 16  # units, and rows of the log
 CHECKPOINT_INTERVAL, INTERVAL_FACTOR = 64, 4  # decisions; ratio of two successive spacings of checkpoints
-LOG = ("unit", "arm", "reward", "pending", "context")
+LOG_COLUMNS = ("unit", "arm", "reward", "pending", "context")
 
 
 class SharedCheckpoint(NamedTuple):
@@ -91,7 +91,7 @@ class SharedHistory:
         """Add a step without a reward."""
         row = self.row(self.end)
         if row == self.unit.size:
-            for name in LOG:
+            for name in LOG_COLUMNS:
                 rows = getattr(self, name)
                 setattr(self, name, np.concatenate([rows, np.zeros_like(rows)]))
         self.unit[row], self.arm[row], self.reward[row], self.pending[row] = unit, arm, math.nan, pending
@@ -178,7 +178,7 @@ class SharedHistory:
         dropped = self.checkpoints[base].time - self.checkpoints[0].time
         if dropped:
             left = self.row(self.end) - dropped
-            for rows in (getattr(self, name) for name in LOG):
+            for rows in (getattr(self, name) for name in LOG_COLUMNS):
                 rows[:left] = rows[dropped : dropped + left].copy()
         first, *others = self.checkpoints[base:]
         self.checkpoints = [first, *(each for each in others if each.time % spacing == 0 or each.time in kept)]
@@ -198,7 +198,7 @@ class SharedHistory:
             "past": {
                 "unit": self.unit[rows].tolist(),
                 "arm": self.arm[rows].tolist(),
-                "reward": files.floats(self.reward[rows]),
+                "reward": files.nan_to_none(self.reward[rows]),
                 "pending": self.pending[rows].tolist(),
                 "context": self.context[rows].tolist(),
             },
@@ -219,7 +219,7 @@ class SharedHistory:
         if not all(0 <= unit < units for unit in log["unit"]):
             raise ValueError("a step belongs to a unit that does not exist")
         last = new.end + len(log["unit"]) - 1
-        for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG), strict=True):
+        for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG_COLUMNS), strict=True):
             if new.end == last:
                 new.catch_up()  # as when the last step was decided: its reward may come in time
             new.add(unit, arm, context, pending=pending)

@@ -21,7 +21,7 @@ from larl.policies._registry import bind
 
 LATEST = 101  # number of rewards that c and w are computed from
 MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation
-NEGLIGIBLE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
+NEGLIGIBLE_SHARE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
 
 
 class StandardState(NamedTuple):
@@ -87,7 +87,7 @@ def _set_standard(state: StandardState, used: int) -> None:
         squares += share * share
     width, root_mean_square = MAD_TO_SD * distance, largest * math.sqrt(squares / used)
     state.standard[0] = centre
-    state.standard[1] = width if width > NEGLIGIBLE * root_mean_square else root_mean_square
+    state.standard[1] = width if width > NEGLIGIBLE_SHARE * root_mean_square else root_mean_square
 
 
 def standard_act(state: StandardState, bits: Bits) -> int:

@@ -27,7 +27,7 @@ from larl._core.compile import inline, inner, kernel
 from larl._core.random import bits_to_index, bits_to_uniform, random_bits
 from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, FieldOffsets, ModelKind
 from larl.policies.auto.particle_kalman import RewardHistory, replay_filter
-from larl.policies.auto.proposal import BlockOwners, GaussianProposal, Prior, log_prior, log_proposal
+from larl.policies.auto.proposal import BlockOwners, GaussianPrior, GaussianProposal, log_prior, log_proposal
 from larl.policies.auto.soa import LANES, Floats
 
 KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
@@ -219,7 +219,7 @@ def move(
     candidate: Floats,
     fields: FieldOffsets,
     kind: ModelKind,
-    prior: Prior,
+    prior: GaussianPrior,
     proposal: GaussianProposal,
     work: Floats,
     step_size: float,

@@ -14,7 +14,7 @@ from larl.policies.auto.moves import (
     systematic_resample,
 )
 from larl.policies.auto.particle_kalman import filter_step, time_update
-from larl.policies.auto.proposal import Prior, fit_proposal, proposal_to_prior
+from larl.policies.auto.proposal import GaussianPrior, fit_proposal, proposal_to_prior
 from larl.policies.auto.recovery import largest_reward, model_kind, recover, restart
 from larl.policies.auto.soa import LANES
 from larl.policies.auto.state import SMCState
@@ -123,7 +123,7 @@ def resample(state: SMCState, population: int) -> None:
 def make_moves(state: SMCState, population: int, fraction: float, budget: float) -> float:
     """Make the scheduled moves of a population while the replay budget lasts; return what remains of it."""
     owner, due, fields, pops, time = state.owner, state.moves_due, state.fields, state.populations, state.time[0]
-    kind, prior = model_kind(pops, population), Prior(pops.mean[population], pops.precision[population])
+    kind, prior = model_kind(pops, population), GaussianPrior(pops.mean[population], pops.precision[population])
     first, rounds, largest = state.window[0], 0, largest_reward(state.history, time - 1)
     for block in range(owner.size):
         if owner[block] == population:
