@@ -77,13 +77,9 @@ class Progress:
         if self._blocks:
             parts.append(f"{self._blocks_done:,}/{self._blocks:,} blocks")
         if rate > 0:
-            done = self._done >= self._total
-            remaining = (
-                f"in {_format_duration(elapsed)}"
-                if done
-                else f"{_format_duration((self._total - self._done) / rate)} left"
-            )
-            parts += [f"{_format_rate(rate)} steps/s", remaining]
+            is_done, left = self._done >= self._total, (self._total - self._done) / rate
+            duration = f"in {_format_duration(elapsed)}" if is_done else f"{_format_duration(left)} left"
+            parts += [f"{_format_rate(rate)} steps/s", duration]
         return "  ".join(parts)
 
     def __enter__(self) -> "Progress":

@@ -110,7 +110,7 @@ def diagnose(
         estimates = None
         if drift.verdict != "unknown":
             direction = drift.direction[[log.labels.index(label) for label in fitted.labels]]
-            fits = fit_orders(fitted, direction, partial(bar.advance, 1))
+            fits = fit_orders(fitted, direction, partial(bar.advance_untimed, 1))
             estimates = estimate(fitted, fits, direction, drift.verdict == "drift", seed)
     result = None
     if replay and estimates is not None and fitted.arms > 1:

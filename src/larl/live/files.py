@@ -71,6 +71,7 @@ def pack_state(state: Any) -> dict[str, Any]:
 
 
 def _pack_array(array: Any) -> dict[str, Any]:
+    """An array as JSON types: type, shape, and base64 of its little-endian bytes."""
     plain = array.astype(array.dtype.newbyteorder("<"))
     return {"type": plain.dtype.str, "shape": list(array.shape), "data": base64.b64encode(plain.tobytes()).decode()}
 
@@ -86,7 +87,7 @@ def unpack_state(values: dict[str, Any], state: Any) -> None:
             raise ValueError(f"state {name} is {kind} of shape {shape}, not {array.dtype} of {list(array.shape)}")
         array[...] = np.frombuffer(base64.b64decode(data), dtype=kind).reshape(array.shape)
     if fields_nan(state):
-        raise ValueError("the state contains nan: its policy had failed")
+        raise ValueError("the state contains nan")
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -103,7 +104,7 @@ def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path
 
 
 def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
-    """The values that `write` wrote, with today's names; InvalidFile if the file is not usable."""
+    """The values that `write` wrote, with current names; InvalidFile if the file is not usable."""
     form, wrong_kind = f"larl.{kind}", f"is not the file of {'an agent' if kind == 'agent' else 'a cohort'}"
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -131,7 +132,7 @@ def nan_to_none(values: Any) -> list[float | None]:
 
 
 def refuse_other_file(path: str | Path, settings: dict[str, Any], kind: str = "agent") -> None:
-    """Raise unless `path` is free or an older file of the same agent or cohort."""
+    """Raise InvalidValue or InvalidFile if `path` exists and is not an older file of the same agent or cohort."""
     if Path(path).exists():
         existing = read(path, kind)
         for key, value in settings.items():

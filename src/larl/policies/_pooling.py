@@ -1,6 +1,6 @@
 """Cohorts whose units share what they learn: the States of all units as one stacked State.
 
-In a stacked State, every personal array has an additional first axis, the unit; shared arrays exist once.
+In a stacked State, every per-unit array has an additional first axis, the unit; shared arrays exist once.
 `unit_view(stacked, u)` is the State of unit u: a view, so an update of its shared arrays is an update for all units.
 """
 

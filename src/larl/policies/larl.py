@@ -94,9 +94,9 @@ class LARL(Policy):
     s : int, >= 0
         Number of past steps in the context. ``s=0`` is UCB. `larl.diagnose` suggests a value for a log.
     alpha : float, >= 0, default 1.0
-        Width of the confidence interval, in standard errors of the prediction.
+        Width of the confidence interval, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
-        Penalty of each arm's regression, in squared units of the reward.
+        Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
     radius : {"alpha", "theory"}, default "alpha"
         ``"theory"`` uses the confidence radius of Lemma 3 instead of `alpha`. It needs the world's true parameters and
         a horizon. Its level holds from a steady start (``larl.theory.steady_start``), otherwise after a transient.

@@ -132,6 +132,6 @@ class PredictiveSampling(Policy):
             raise InvalidValue("PredictiveSampling", "world", world, "a larl.LatentAR: it draws one number for z_t")
         if world.sigma_r == 0.0:
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
-        seen = world.sd > 0.0
-        signal = float(np.sum(np.square(np.array(world.beta)[seen] / world.sd[seen])))
+        has_noise = world.sd > 0.0  # with scaled noise, an arm without noise has β = 0
+        signal = float(np.sum(np.square(np.array(world.beta)[has_noise] / world.sd[has_noise])))
         return PredictiveState(initial_filter_state(world), future_information(world, signal), signal)

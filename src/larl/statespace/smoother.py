@@ -50,7 +50,10 @@ def begin_unit(mean: Floats, cov: Floats, acf: Floats, scale: float, level: floa
 
 @inline
 def advance(mean: Floats, cov: Floats, gammas: Floats, shock: float, gamma_cov: Floats) -> None:
-    """Predict one step: z_{t+1} = Σ γ_j z_{t+1−j} + ξ enters the state, the oldest z leaves it, u stays. `gamma_cov` is scratch."""
+    """Predict one step: z_{t+1} = Σ γ_j z_{t+1−j} + ξ enters the state, the oldest z leaves it, u stays.
+
+    `gamma_cov` is scratch.
+    """
     k, first = gammas.size, 0.0
     for j in range(k):
         first += gammas[j] * mean[j]

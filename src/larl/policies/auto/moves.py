@@ -193,12 +193,12 @@ def propose(
     """
     size, keep = coordinate_count(fields, kind), math.sqrt(1.0 - step_size * step_size)
     has_sign = may_flip and kind.p > 0 and kind.form != INDEPENDENT_AR1
-    flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
+    is_flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
     for lane in range(LANES):
         bits, left = np.uint64(0), 0
         for arm in range(fields.arms):
             candidate[fields.sign + arm, lane] = x[fields.sign + arm, lane]
-        if flip:
+        if is_flip:
             candidate[fields.sign + bits_to_index(next_bits(draws), fields.arms), lane] *= -1.0
         for i in range(size):
             if left == 0:
@@ -209,8 +209,8 @@ def propose(
             for j in range(i + 1):
                 value += proposal.factor[i, j] * work[j]
             moved = proposal.mean[i] + keep * (x[fields.theta + i, lane] - proposal.mean[i]) + step_size * value
-            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if flip else moved
-    return flip
+            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if is_flip else moved
+    return is_flip
 
 
 @inner
@@ -238,18 +238,38 @@ def move(
     is a scratch block.
     """
     size = coordinate_count(fields, kind)
-    flipped = propose(x, candidate, fields, kind, proposal, step_size, first == 0, work, draws)
+    is_flip = propose(
+        x=x,
+        candidate=candidate,
+        fields=fields,
+        kind=kind,
+        proposal=proposal,
+        step_size=step_size,
+        may_flip=first == 0,
+        work=work,
+        draws=draws,
+    )
     if first > 0:
         for i in range(fields.window_start, fields.next_window_start):
             for lane in range(LANES):
                 candidate[i, lane] = x[i, lane]
     to_parameters(candidate, fields, kind)
-    replay_filter(candidate, fields, kind, history, first, next_window, time, seen, largest)
+    replay_filter(
+        x=candidate,
+        fields=fields,
+        kind=kind,
+        history=history,
+        first=first,
+        next_window=next_window,
+        end=time,
+        seen=seen,
+        largest=largest,
+    )
     moved = 0
     for lane in range(LANES):
         ratio = (1.0 - fraction) * (candidate[fields.log_lik_before, lane] - x[fields.log_lik_before, lane])
         ratio += fraction * (candidate[fields.log_lik, lane] - x[fields.log_lik, lane])
-        if not flipped:
+        if not is_flip:
             before = log_prior(x, fields.theta, size, prior, lane)
             ratio += log_prior(candidate, fields.theta, size, prior, lane) - before
             ratio += log_proposal(x, fields.theta, size, proposal, work, lane)
@@ -258,4 +278,4 @@ def move(
             moved += 1
             for i in range(fields.log_weight):
                 x[i, lane] = candidate[i, lane]
-    return -1.0 if flipped else moved / LANES
+    return -1.0 if is_flip else moved / LANES

@@ -40,7 +40,7 @@ def smc_update(state: SMCState, arm: int, reward: float) -> None:
     state.time[0] += 1
     for block in range(owner.size):
         kind, value = model_kind(pops, owner[block]), history.reward[t % size]
-        filter_step(data[block], fields, kind, t, arm, value, state.seen[0], largest)
+        filter_step(data[block], fields, kind, t=t, arm=arm, reward=value, seen=state.seen[0], largest=largest)
     state.seen[0] += 1
     if recover(state, largest):
         restart(state)

@@ -44,11 +44,15 @@ class RewardWindow(NamedTuple):
 
 
 class Prior(NamedTuple):
+    """The parts of the prior that are not constants."""
+
     precision: Floats  # (s,) of g
     log_scale: Floats  # (1,) prior mean of the mean of ℓ
 
 
 class Modes(NamedTuple):
+    """The modes: parameters, signs and curvature of each, and its quadratic of the rows that left the window."""
+
     theta: Floats  # (modes, d) parameters
     sign: Floats  # (modes, arms) ±1, by slot
     factor: Floats  # (modes, d, d) lower Cholesky factor of the curvature
@@ -60,6 +64,8 @@ class Modes(NamedTuple):
 
 
 class Work(NamedTuple):
+    """Scratch arrays."""
+
     gradient: Floats  # (d,)
     step: Floats  # (d,)
     candidate: Floats  # (d,)
@@ -122,7 +128,7 @@ def write_residual_gradient(window: RewardWindow, theta: Floats, inverse: Floats
 
 @inline
 def add_outer_product(curvature: Floats, gradient: Floats, row: Floats, weight: float, e: float, d: int) -> None:
-    """curve += weight·row·rowᵀ, gradient += weight·e·row."""
+    """Add weight·row·rowᵀ to `curvature` and weight·e·row to `gradient`."""
     for p in range(d):
         scaled = weight * row[p]
         gradient[p] += e * scaled
