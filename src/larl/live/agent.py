@@ -76,13 +76,7 @@ class Agent(LivePolicy):
         trial: int = 0,
     ) -> None:
         super().__init__(
-            policy=policy,
-            arms=arms,
-            seed=seed,
-            min_probability=min_probability,
-            max_delay=max_delay,
-            horizon=horizon,
-            world=world,
+            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
         )
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._initial_state()

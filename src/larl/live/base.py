@@ -238,7 +238,6 @@ class LivePolicy:
         return self._count(RewardStatus.LEARNT if is_in_time else RewardStatus.REPAIRED)
 
     def _count(self, status: RewardStatus) -> RewardStatus:
-        """Add a report to `counts`; return its status."""
         self.counts[status.value] += 1
         return status
 

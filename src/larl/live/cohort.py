@@ -82,13 +82,7 @@ class Cohort(LivePolicy):
         world: World | None = None,
     ) -> None:
         super().__init__(
-            policy=policy,
-            arms=arms,
-            seed=seed,
-            min_probability=min_probability,
-            max_delay=max_delay,
-            horizon=horizon,
-            world=world,
+            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
         )
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
         self._new_unit = pooled_state(policy, self._initial_state(), self.pooling)
@@ -167,11 +161,6 @@ class Cohort(LivePolicy):
         -------
         str
             Id of the decision, for ``observe``.
-
-        Raises
-        ------
-        InvalidValue
-            If the unit is not a name, the arm is unknown or the context has another length.
         """
         played, checked_context = -1 if arm is None else self._arm_number("record", arm), self._check_context(context)
         number, history = self.enter(unit), self._history
@@ -207,7 +196,7 @@ class Cohort(LivePolicy):
         return self._count(RewardStatus.LATE) if located is None else self._set_reward(*located, value, played, t)
 
     def save(self, path: str | Path) -> Path:
-        """Write the cohort to a JSON file, as ``Agent.save`` does.
+        """Write the cohort to a JSON file; atomic, and with the errors of ``Agent.save``.
 
         Parameters
         ----------
@@ -218,13 +207,6 @@ class Cohort(LivePolicy):
         -------
         Path
             The file.
-
-        Raises
-        ------
-        InvalidValue, InvalidFile
-            If the file is that of a cohort with other settings, or not the file of a cohort.
-        PolicyError
-            If a State contains nan.
 
         Examples
         --------
@@ -254,7 +236,6 @@ class Cohort(LivePolicy):
         Returns
         -------
         Cohort
-            It decides as the saved cohort would have.
 
         Raises
         ------
@@ -289,7 +270,7 @@ class Cohort(LivePolicy):
         return cohort
 
     def enter(self, unit: str) -> int:
-        """Add a unit unless it exists; return its number, counted from 0."""
+        """Add a unit unless it exists; return its number, from 0 in the order in which units were added."""
         if not isinstance(unit, str) or not unit:
             raise InvalidValue("enter", "unit", unit, "a name")
         if unit not in self._numbers:
@@ -306,7 +287,6 @@ class Cohort(LivePolicy):
         self._keys.append(StreamKeys.of(self.seed, len(self._keys)))
 
     def _id(self, number: int, t: int) -> str:
-        """The id of the decision of step t of a unit."""
         return f"{number}-{t}-{self._keys[number].id_suffix(t)}"
 
     def _step_of(self, decision: Decision | str) -> tuple[int, int]:

@@ -100,7 +100,7 @@ def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path
     """Write the file of an agent or a cohort atomically."""
     document = {"format": f"larl.{kind}", "schema": SCHEMA, **values}
     document["digest"] = digest(document)
-    return write_atomically(path, lambda draft: draft.write_text(json.dumps(document) + "\n", encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(json.dumps(document) + "\n", encoding="utf-8"))
 
 
 def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:

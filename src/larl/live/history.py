@@ -90,7 +90,7 @@ class History:
             self.first_pending = None
 
     def set(self, t: int, arm: int, reward: float) -> None:
-        """Set arm and reward of step t (nan: no reward); the State becomes what it would be with them in time."""
+        """Set arm and reward of step t (nan: no reward); the State is rebuilt as if they had come in time."""
         row = self.row(t)
         old_arm, old_reward = self.arm[row], self.reward[row]
         self.arm[row], self.reward[row], self.pending[row] = arm, reward, False

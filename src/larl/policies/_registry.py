@@ -61,7 +61,7 @@ def register(
     Raises
     ------
     TypeError
-        If another module has registered a policy of the same name.
+        If another module has registered a policy of the same name, or the State is already bound to other functions.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def register(
     >>> _ = larl.policies.REGISTRY.pop("First")
     """
 
-    def add(spec: type[P]) -> type[P]:
+    def decorate(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(
                 f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
@@ -94,7 +94,7 @@ def register(
         REGISTRY[spec.__name__] = spec
         return spec
 
-    return add
+    return decorate
 
 
 def bind(

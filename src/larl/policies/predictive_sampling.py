@@ -115,7 +115,7 @@ class PredictiveSampling(Policy):
 
     Thompson sampling explores for information that drift soon makes useless. Predictive sampling draws z_t not from its
     posterior N(m, P), but from N(m, P − P given the future): the part that future rewards of all arms would reveal. It
-    needs a `larl.LatentAR` with reward noise.
+    needs a `larl.LatentAR` with ``sigma_r > 0``.
 
     Examples
     --------

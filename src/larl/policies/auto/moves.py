@@ -30,7 +30,7 @@ from larl.policies.auto.particle_kalman import RewardHistory, replay_filter
 from larl.policies.auto.proposal import BlockOwners, GaussianPrior, GaussianProposal, log_prior, log_proposal
 from larl.policies.auto.soa import LANES, Floats
 
-KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
+MOVES_KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
 # A normal draw is one of these 4096 quantiles, chosen by 12 random bits.
 QUANTILES = np.array([NormalDist().inv_cdf((i + 0.5) / 4096.0) for i in range(4096)])
 FLIP_PROBABILITY = 0.1  # share of moves that flip the sign of one β
@@ -102,7 +102,7 @@ def to_parameters_all(
 def next_bits(draws: DrawCounter) -> np.uint64:
     """Return the next 64 random bits."""
     draws[0] += np.uint64(1)
-    return random_bits(KEY, np.int64(draws[0]))  # type: ignore[arg-type]
+    return random_bits(MOVES_KEY, np.int64(draws[0]))  # type: ignore[arg-type]
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Replace particles that have numbers which are not finite.
+"""Replace particles that contain nan or infinity.
 
 The bounds in moves.py and particle_kalman.py prevent such numbers in every known case. If one appears all the same, or
 is read from a file, the particle is replaced by a copy of another one. A population without a finite particle is drawn

@@ -44,8 +44,6 @@ class RewardWindow(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """The parts of the prior that are not constants."""
-
     precision: Floats  # (s,) of g
     log_scale: Floats  # (1,) prior mean of the mean of ℓ
 
@@ -64,8 +62,6 @@ class Modes(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch arrays."""
-
     gradient: Floats  # (d,)
     step: Floats  # (d,)
     candidate: Floats  # (d,)
