@@ -13,19 +13,19 @@ class DeferInterrupt:
     """
 
     def __enter__(self) -> None:
-        self._received = False
+        self._was_interrupted = False
         is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self._active = is_default and threading.current_thread() is threading.main_thread()
-        if self._active:
+        self._is_active = is_default and threading.current_thread() is threading.main_thread()
+        if self._is_active:
             signal.signal(signal.SIGINT, self._handle)
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if self._active:
+        if self._is_active:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if self._received and kind is None:
+        if self._was_interrupted and kind is None:
             raise KeyboardInterrupt
 
     def _handle(self, _: int, __: FrameType | None) -> None:
-        if self._received:
+        if self._was_interrupted:
             raise KeyboardInterrupt
-        self._received = True
+        self._was_interrupted = True

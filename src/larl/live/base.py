@@ -23,8 +23,8 @@ _finite = number()
 class PolicyError(ArithmeticError):
     """Raised by ``decide`` and ``save`` if a policy's numbers are invalid.
 
-    Its State contains nan, its prediction is infinite, or its probabilities do not sum to 1. The agent or cohort is
-    unchanged. Very large rewards are the usual cause.
+    They are invalid if its State contains nan, its prediction is infinite, or its probabilities do not sum to 1. The
+    agent or cohort is unchanged. Very large rewards are the usual cause.
 
     Examples
     --------

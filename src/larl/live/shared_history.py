@@ -1,9 +1,9 @@
 """The history of units that share what they learn: one log in order of decisions, and the stacked State of all units.
 
 A late or corrected reward changes what all units have learnt since. It is written to the log at once, and the State is
-rebuilt when it is next needed: all changes since then are replayed together, from a `SharedCheckpoint` before the first
+rebuilt when it is next needed: all changes are then replayed together, from a `SharedCheckpoint` before the first
 of them. A checkpoint copies the States of all units, so checkpoints are at least as many decisions apart as there are
-units: that costs at most one unit's State per decision. Older checkpoints are farther apart. Going back to a
+units: that costs at most one unit's State per decision. Older checkpoints are further apart. Going back to a
 checkpoint restores only the units that have decided since.
 """
 

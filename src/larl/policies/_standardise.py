@@ -1,7 +1,7 @@
 """Standardised rewards for a policy: (r − c)/w, with c the median and w the scale of the latest rewards.
 
 The scale is the median absolute deviation from c, multiplied so that it estimates the sd of a normal distribution. Both
-follow the rewards' offset and unit, and a few outliers hardly change them. If more than half of the latest rewards are
+follow the rewards' offset and unit, and a few outliers change them little. If more than half of the latest rewards are
 equal, as binary rewards often are, that deviation is 0; then the scale is the root mean square deviation from c, which
 is positive whenever two rewards differ. c and w include the reward that is standardised. While all rewards are equal,
 w = 0 and the policy gets zeros. Predictions are transformed back.

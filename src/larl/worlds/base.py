@@ -70,7 +70,7 @@ class World:
     k: int
 
     def latent(self) -> Any:
-        """Return the world as kernels take it, before a trial begins: a NamedTuple with each arm's `means` and `sd`."""
+        """Return the State of the world before a trial: a NamedTuple for kernels, with each arm's `means` and `sd`."""
         raise TypeError(f"{type(self).__name__} must define latent()")
 
     def state_of(self, latent: Any) -> Any:  # noqa: ARG002
@@ -153,7 +153,7 @@ class LinearGaussianWorld(World):
         return np.tile(self.long_run_mean, k), np.reshape(forwards, (m * k, m * k))
 
     def latent(self) -> Latent:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         (mean, cov), system, m = self.start_moments, self.system, self.m
         eigenvalues, vectors = np.linalg.eigh(cov)
         return Latent(

@@ -202,7 +202,7 @@ class Auto(Policy):
     orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
     particles : int, >= 16, default 160
-        Number of parameter draws for each order. More are slower and more precise.
+        Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class HeterogeneousUnits(WrappedWorld):
     beta: float = checked(number(0.0), 0.0)
 
     def latent(self) -> HeterogeneousState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return HeterogeneousState(
             base=copy_fields(self.base.latent()),
             means=np.zeros(self.arms),
