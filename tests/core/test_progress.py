@@ -49,14 +49,14 @@ def test_table_shows_rows_that_changed_last():
     for number in range(30):
         bar.finish_block(replace(BLOCK, policy_name=f"p{number}"), BlockResult(np.ones(2), 0.1, None))
     bar.finish_block(BLOCK, BlockResult(np.ones(2), 0.1, None))
-    shown = list(bar._rows)[-progress.ROWS :]
+    shown = list(bar._rows)[-progress.MAX_TABLE_ROWS :]
     assert shown[-1] == "w · p"
     assert "w · p0" not in shown
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(5.4, "0:05"), (65, "1:05"), (3600, "1:00:00"), (90061, "25:01:01")])
 def test_seconds_as_clock_time(seconds, text):
-    assert progress._clock(seconds) == text
+    assert progress._format_duration(seconds) == text
 
 
 @pytest.mark.timing

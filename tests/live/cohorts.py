@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import larl
-from larl.policies._contract import SHARED
+from larl.policies._contract import SHARED_FIELDS
 from larl.worlds import Simulator, variants
 
 BASE = larl.LatentAR(gammas=(0.9,), beta=(-1.0, 1.0), mu=(0.0, 0.0))
@@ -61,5 +61,5 @@ def leaves(state: Any) -> list[Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    assert type(one) in SHARED
+    assert type(one) in SHARED_FIELDS
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(leaves(one), leaves(other), strict=True))

@@ -12,7 +12,7 @@ import larl
 from larl import worlds
 from larl.policies.adaptive_larl import policy as module
 from larl.policies.adaptive_larl.ensemble import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_LOG_WEIGHT,
     PRIOR_ROWS,
     PRIOR_SHARE,
     mixture,
@@ -186,7 +186,7 @@ def test_mixture_variance_contains_uncertainty_and_disagreement():
     state = larl.AdaptiveLARL(2).init(3)
     for arm, reward in play(30):
         learn(state, arm, reward)
-    weight = np.exp(state.log_weight) * (state.log_weight > NEGLIGIBLE)
+    weight = np.exp(state.log_weight) * (state.log_weight > NEGLIGIBLE_LOG_WEIGHT)
     weight /= weight.sum()
     for arm in range(3):
         means, variances = [], []

@@ -178,7 +178,7 @@ def test_agent_refuses_nonfinite_probabilities_and_states(reward: float, message
             live.decide(*unit)
         assert live.t == 1
         if reward == 13.0:
-            with pytest.raises(larl.PolicyError, match="not saved"):
+            with pytest.raises(larl.PolicyError, match="cannot be saved"):
                 live.save(tmp_path / f"{len(unit)}.json")
         live.observe(decision, 1.0)  # corrected
         assert live.decide(*unit).probabilities == {"0": 1.0, "1": 0.0}

@@ -6,7 +6,7 @@ import pytest
 import larl
 from larl import worlds
 from larl.policies import Policy
-from larl.policies._standardise import LATEST, MAD_TO_SD, NEGLIGIBLE
+from larl.policies._standardise import LATEST, MAD_TO_SD, NEGLIGIBLE_SHARE
 from larl.worlds import Simulator
 from tests.stepping import learn
 
@@ -21,7 +21,7 @@ def test_centre_and_scale_are_medians_of_the_latest_rewards() -> None:
         assert state.standard[0] == pytest.approx(np.median(latest), abs=1e-12)
         deviations = np.sort(np.abs(latest - np.median(latest)))
         width, rms = MAD_TO_SD * deviations[latest.size // 2], np.sqrt(np.mean(deviations**2))
-        assert state.standard[1] == pytest.approx(width if width > NEGLIGIBLE * rms else rms, rel=1e-12)
+        assert state.standard[1] == pytest.approx(width if width > NEGLIGIBLE_SHARE * rms else rms, rel=1e-12)
 
 
 STANDARDISED = [

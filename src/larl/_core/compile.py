@@ -223,6 +223,8 @@ def copy_fields(state: Any) -> Any:
 
 @overload(copy_fields, jit_options=cast(Any, INNER), strict=False)
 def _copy_fields(state: Any) -> Callable[..., Any]:
+    """Return `copy_fields` for one type of State, for kernels."""
+
     def source(name: str, kind: Any) -> str:
         if isinstance(kind, numba.types.Array):
             return f"state.{name}.copy()"
@@ -254,6 +256,7 @@ def fields_nan(state: Any) -> bool:
 
 @overload(fields_nan, jit_options=cast(Any, INNER), strict=False)
 def _fields_nan(state: Any) -> Callable[..., Any]:
+    """Return `fields_nan` for one type of State, for kernels."""
     lines = []
     for name, kind in zip(state.fields, state.types, strict=True):
         if isinstance(kind, numba.types.BaseNamedTuple):

@@ -16,18 +16,18 @@ def write_atomically(path: str | Path, write: Callable[[Path], object], *, priva
     with output_folder(target.parent):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
         os.close(handle)
-        draft = Path(name)
+        temporary = Path(name)
         try:
-            write(draft)
-            with draft.open("rb") as file:
+            write(temporary)
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             mask = os.umask(0)
             os.umask(mask)
-            draft.chmod(0o600 if private else 0o666 & ~mask)
-            draft.replace(target)
+            temporary.chmod(0o600 if private else 0o666 & ~mask)
+            temporary.replace(target)
             _sync_folder(target.parent)
         finally:
-            draft.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     return target
 
 

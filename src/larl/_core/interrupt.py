@@ -8,24 +8,24 @@ from types import FrameType, TracebackType
 class DeferInterrupt:
     """A context manager that defers the first Ctrl-C to its end; a second one raises KeyboardInterrupt at once.
 
-    KeyboardInterrupt inside Python's thread pool can leave a lock held, or release it twice. It does nothing in other
-    threads than the main one, or if SIGINT has another handler than Python's default.
+    A KeyboardInterrupt inside Python's thread pool can leave a lock held, or release it twice. The context manager does
+    nothing outside the main thread, or if the handler of SIGINT is not Python's default.
     """
 
     def __enter__(self) -> None:
-        self._received = False
+        self._was_interrupted = False
         is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self._active = is_default and threading.current_thread() is threading.main_thread()
-        if self._active:
+        self._is_active = is_default and threading.current_thread() is threading.main_thread()
+        if self._is_active:
             signal.signal(signal.SIGINT, self._handle)
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if self._active:
+        if self._is_active:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if self._received and kind is None:
+        if self._was_interrupted and kind is None:
             raise KeyboardInterrupt
 
     def _handle(self, _: int, __: FrameType | None) -> None:
-        if self._received:
+        if self._was_interrupted:
             raise KeyboardInterrupt
-        self._received = True
+        self._was_interrupted = True

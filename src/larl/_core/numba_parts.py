@@ -63,6 +63,7 @@ def _find(path: str) -> Any:
 
 
 def _can_use_pipeline() -> bool:
+    """Return whether the pipeline is enabled and numba has what it uses; warn if an attribute is missing."""
     if os.environ.get(PLAIN_NUMBA, "0") not in ("", "0"):
         return False
     missing = missing_attributes()

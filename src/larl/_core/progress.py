@@ -10,9 +10,9 @@ import numpy as np
 
 from larl._core.validation import boolean, optional
 
-FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 10.0
+SECONDS_TO_FIRST_LINE, SECONDS_BETWEEN_LINES = 2.0, 10.0
 SECONDS_BETWEEN_UPDATES = 0.25  # in a notebook
-ROWS = 12  # of the table: the rows that changed last
+MAX_TABLE_ROWS = 12  # the table shows the rows that changed last
 
 
 class Progress:
@@ -32,24 +32,26 @@ class Progress:
         self._notebook: Any = None  # the notebook's display handle, after the first line
         self._in_notebook = self._prints_lines and in_notebook()
         self._start = time.monotonic()
-        self._next_line = self._start + (0.0 if self._in_notebook else FIRST_LINE)
+        self._next_line = self._start + (0.0 if self._in_notebook else SECONDS_TO_FIRST_LINE)
         self._screen = self._make_screen() if terminal and shown is not False else None
 
     @classmethod
-    def given(cls, progress: "bool | Progress | None", total: int, blocks: int) -> "Progress":
-        """A new Progress, or the given one, which stays open when the comparison ends."""
+    def from_argument(cls, progress: "bool | Progress | None", total: int, blocks: int) -> "Progress":
+        """Return a new Progress, or the given one, which stays open when the comparison ends."""
         if not isinstance(progress, Progress):
             return cls(total, optional(boolean())("compare", "progress", progress), blocks)
         progress._shared = True
         return progress
 
     def _make_screen(self) -> Any:
+        """Return the live display of a terminal."""
         from rich.console import Console
         from rich.live import Live
 
         return Live(console=Console(stderr=True), get_renderable=self._render, refresh_per_second=4, transient=True)
 
     def _render(self) -> Any:
+        """Return the bar, below the table if it has rows, for the live display."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -62,22 +64,22 @@ class Progress:
         table = Table("", "trials", "mean regret", "± se", box=None, header_style="bold")
         for column in table.columns[1:]:
             column.justify = "right"
-        for label, (count, mean, squares) in list(self._rows.items())[-ROWS:]:
+        for label, (count, mean, squares) in list(self._rows.items())[-MAX_TABLE_ROWS:]:
             error = f"{math.sqrt(squares / (count - 1) / count):.2f}" if count > 1 else ""
             table.add_row(Text(label), f"{count:,.0f}", f"{mean:.2f}", error)
         return Group(table, bar)
 
     def line(self) -> str:
-        """The line of text: percentage, blocks, steps per second, time left."""
+        """Return the line of text: percentage, blocks, steps per second, time left."""
         elapsed = time.monotonic() - self._start
         rate = (self._done - self._skipped) / elapsed if elapsed > 0 else 0.0
         parts = [f"{100 * self._done / self._total:3.0f}%"]
         if self._blocks:
             parts.append(f"{self._blocks_done:,}/{self._blocks:,} blocks")
         if rate > 0:
-            done = self._done >= self._total
-            time_ = f"in {_clock(elapsed)}" if done else f"{_clock((self._total - self._done) / rate)} left"
-            parts += [f"{_short(rate)} steps/s", time_]
+            is_done, left = self._done >= self._total, (self._total - self._done) / rate
+            duration = f"in {_format_duration(elapsed)}" if is_done else f"{_format_duration(left)} left"
+            parts += [f"{_format_rate(rate)} steps/s", duration]
         return "  ".join(parts)
 
     def __enter__(self) -> "Progress":
@@ -95,8 +97,8 @@ class Progress:
         elif self._has_printed and error is None:
             self._print_line()
 
-    def advance(self, steps: int) -> None:
-        """Count steps that need no work, such as results of an earlier run; they do not count as speed."""
+    def advance_untimed(self, steps: int) -> None:
+        """Count steps that do not count as speed: quick ones, and results of an earlier run."""
         self._done += steps
         self._skipped += steps
         self.tick()
@@ -109,7 +111,7 @@ class Progress:
     def skip_block(self, block: Any) -> None:
         """Count a block whose result was loaded from the store."""
         self._blocks_done += 1
-        self.advance(block.steps)
+        self.advance_untimed(block.steps)
 
     def finish_block(self, block: Any, result: Any) -> None:
         """Count a block that was run, and add its totals to the table."""
@@ -135,6 +137,7 @@ class Progress:
             self._print_line()
 
     def _print_line(self) -> None:
+        """Print the line, or update it in a notebook."""
         self._has_printed = True
         line = f"{self.line()}  {self._label}".rstrip()
         if not self._in_notebook:
@@ -149,20 +152,22 @@ class Progress:
 
 
 def in_notebook() -> bool:
-    """Whether this is the process of a Jupyter notebook."""
+    """Return whether this is the process of a Jupyter notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")
 
 
-def _short(rate: float) -> str:
+def _format_rate(rate: float) -> str:
+    """Return a rate with one of the units G, M and k, such as "1.5 M"."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if rate >= size:
             return f"{rate / size:.1f} {unit}"
     return f"{rate:.0f}"
 
 
-def _clock(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
+    """Return a duration as h:mm:ss or m:ss."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -65,7 +65,7 @@ def normal_pair(key: np.uint64, position: int) -> tuple[float, float]:
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-Bits = NDArray[np.uint64]  # (3,) the first 64 bits of a step; how many integers and how many normals were drawn
+Bits = NDArray[np.uint64]  # (3,) the first 64 bits of a step; the number of draws of 64 bits; that of normals
 SPLIT = np.uint64(0xD1B54A32D192ED03)  # bits after the first 64 come from a stream that normals do not use
 
 

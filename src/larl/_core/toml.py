@@ -11,11 +11,11 @@ SCALAR = re.compile(r"[^,\]}#\r\n]*")
 # multi-line strings, then single-line strings; only double-quoted strings have escapes
 STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
-def lines(text: str) -> dict[Path, int]:
-    """The line (from 1) of each table, key and list element, by path; `text` must be valid TOML.
+def lines(text: str) -> dict[KeyPath, int]:
+    """Return the line (from 1) of each table, key and list element, by path; `text` must be valid TOML.
 
     The path of [a."b c"] is ("a", "b c"), of d.e = 1 in it ("a", "b c", "d", "e"), of a first element (…, "[0]").
     """
@@ -24,8 +24,8 @@ def lines(text: str) -> dict[Path, int]:
     return scanner.lines
 
 
-def line_of(lines: dict[Path, int], path: Sequence[str]) -> int:
-    """The line of a path, or of the innermost table that contains it, or 1."""
+def line_of(lines: dict[KeyPath, int], path: Sequence[str]) -> int:
+    """Return the line of a path, or of the innermost table that contains it, or 1."""
     for end in range(len(path), 0, -1):
         if tuple(path[:end]) in lines:
             return lines[tuple(path[:end])]
@@ -33,12 +33,15 @@ def line_of(lines: dict[Path, int], path: Sequence[str]) -> int:
 
 
 class _Scanner:
+    """Reads a TOML document from start to end and stores the line of each path."""
+
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
-        self.lines: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
 
     def document(self) -> None:
-        table: Path = ()
+        """Read the whole document."""
+        table: KeyPath = ()
         self.skip(BLANK)
         while self.position < len(self.text):
             if self.text[self.position] == "[":
@@ -50,12 +53,13 @@ class _Scanner:
             self.skip(BLANK)
 
     def skip(self, pattern: re.Pattern[str]) -> str:
+        """Move past the text that `pattern` matches here; return that text."""
         match = pattern.match(self.text, self.position)
         part = match.group() if match else ""
         self.position += len(part)
         return part
 
-    def key(self, table: Path) -> Path:
+    def key(self, table: KeyPath) -> KeyPath:
         """Read a key, dotted or not; the line of each part is stored where it first appears."""
         path = table
         while True:
@@ -69,17 +73,20 @@ class _Scanner:
             self.position += 1
 
     def key_part(self) -> str:
+        """Read one part of a dotted key, quoted or bare."""
         if self.text[self.position] in "\"'":
             return str(tomllib.loads(f"key = {self.skip(STRING)}")["key"])
         return self.skip(BARE)
 
-    def pair(self, table: Path) -> None:
+    def pair(self, table: KeyPath) -> None:
+        """Read a key and its value."""
         path = self.key(table)
         self.position += 1  # the equals sign
         self.skip(SPACE)
         self.value(path)
 
-    def value(self, path: Path) -> None:
+    def value(self, path: KeyPath) -> None:
+        """Read a string, list, inline table or scalar."""
         first = self.text[self.position]
         if first in "\"'":
             self.skip(STRING)
@@ -90,7 +97,7 @@ class _Scanner:
         else:
             self.skip(SCALAR)
 
-    def items(self, path: Path, end: str) -> None:
+    def items(self, path: KeyPath, end: str) -> None:
         """Read the elements of a list or the pairs of an inline table."""
         self.position += 1
         number = 0

@@ -102,15 +102,16 @@ def number(
         fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if fits and LARGEST < abs(value) < math.inf:
             low_limit, high_limit = max(low, -LARGEST), min(high, LARGEST)
-            raise InvalidValue(owner, name, value, _range(low_limit, high_limit, above, below))
+            raise InvalidValue(owner, name, value, _accepted_range(low_limit, high_limit, above, below))
         if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
-            raise InvalidValue(owner, name, value, _range(low, high, above, below))
+            raise InvalidValue(owner, name, value, _accepted_range(low, high, above, below))
         return float(value)
 
     return check
 
 
-def _range(low: float, high: float, above: float, below: float) -> str:
+def _accepted_range(low: float, high: float, above: float, below: float) -> str:
+    """Return the description of the accepted numbers, with the finite limits."""
     limits = [(low, "≥"), (above, ">"), (high, "≤"), (below, "<")]
     return " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign in limits if math.isfinite(limit))])
 
@@ -280,7 +281,7 @@ def check_fields(spec: Any) -> None:
 
 
 def known_fields(kind: Any, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """`values` as arguments of the dataclass `kind`; refuses unknown fields and missing required fields."""
+    """Return `values` as arguments of the dataclass `kind`; raise InvalidValue if a field is unknown or missing."""
     known = {item.name: item for item in fields(kind)}
     for name, value in values.items():
         if name not in known:

@@ -103,16 +103,16 @@ def diagnose(
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
         table = read_table(frame) if isinstance(frame, str | Path) else frame
         log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, from_file=from_file)
-        bar.advance(1)
+        bar.finish_steps(1)
         log, periods = remove_periods(log)
         drift, shared_drift = find_drift(log, seed), find_shared_drift(log, seed)
-        bar.advance(3)
+        bar.finish_steps(3)
         fitted = keep_most_played(log)
         fitted = subsample(fitted, max_rows(fitted.arms))
         estimates = None
         if drift.verdict != "unknown":
             direction = drift.direction[[log.labels.index(label) for label in fitted.labels]]
-            fits = fit_orders(fitted, direction, partial(bar.advance, 1))
+            fits = fit_orders(fitted, direction, partial(bar.finish_steps, 1))
             estimates = estimate(fitted, fits, direction, drift.verdict == "drift", seed)
     result = None
     if replay and estimates is not None and fitted.arms > 1:

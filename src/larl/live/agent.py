@@ -12,7 +12,7 @@ from larl.live.base import LivePolicy, RewardStatus, StreamKeys, read_settings
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
 from larl.live.history import History
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.policies import Policy
 from larl.worlds.base import World
 
@@ -28,12 +28,12 @@ class Agent(LivePolicy):
     policy : Policy
         For example ``larl.LARL(s=5)``. Any policy except ``larl.DynamicOracle``.
     arms : sequence of str, or int
-        Names of two or more arms, or their number (names ``"0"``, ``"1"``, …).
+        Names of two or more arms, or their number, 2 to 10⁴ (names ``"0"``, ``"1"``, …).
     seed : int, >= 0, default 0
         Seed of all random choices.
     min_probability : float, 0 to 1 / number of arms, default 0.0
         Minimum probability of every available arm ("probability clipping").
-    max_delay : int, >= 1, default 50
+    max_delay : int, 1 to 10⁶, default 50
         Maximum delay of a reward, in decisions, its own included. A later reward is counted as late and not used.
     horizon : int, optional
         Number of steps, for policies that need it.
@@ -75,12 +75,14 @@ class Agent(LivePolicy):
         world: World | None = None,
         trial: int = 0,
     ) -> None:
-        super().__init__(policy, arms, seed, min_probability, max_delay, horizon, world)
+        super().__init__(
+            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
+        )
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._initial_state()
         self._history = History(state, self.max_delay, self._context_size)
         self._keys = StreamKeys.of(self.seed, self.trial)
-        self._bind(state)
+        self._compile_choose(state)
         self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
 
@@ -132,7 +134,7 @@ class Agent(LivePolicy):
         t = history.end
         if available is not None and not mask.any():
             history.add(-1, checked_context, pending=False)
-            return Decision(self._id(t), t, **self._unavailable())
+            return Decision(self._id(t), t, **self._unavailable_fields())
         arm, fields = self._choose_arm(history.state, self._keys, t, checked_context, mask)
         history.add(arm, checked_context, pending=True)
         name = self._id(t)
@@ -161,7 +163,7 @@ class Agent(LivePolicy):
         >>> agent.observe(agent.record("on"), 1.0)
         <RewardStatus.LEARNT: 'learnt'>
         """
-        played, checked_context = -1 if arm is None else self._arm("record", arm), self._check_context(context)
+        played, checked_context = -1 if arm is None else self._arm_number("record", arm), self._check_context(context)
         self._history.catch_up()
         self._history.add(played, checked_context, pending=arm is not None)
         return self._id(self.t - 1)
@@ -196,7 +198,7 @@ class Agent(LivePolicy):
         >>> [str(agent.observe(each, 1.0)) for each in (first, second, third, third)]
         ['late', 'repaired', 'learnt', 'repeated']
         """
-        t = self._step(decision)
+        t = self._step_of(decision)
         value, played = self._check_reward(reward, arm)
         if self._history.end - t > self.max_delay:
             return self._count(RewardStatus.LATE)
@@ -274,7 +276,7 @@ class Agent(LivePolicy):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Agent":
         """The agent that `pack` returned as JSON types."""
-        values = upgraded(values)
+        values = upgrade_names(values)
         agent = cls(**read_settings(values), trial=values["trial"])
         agent._history = files.unpack_history(values, agent._history.state, agent.max_delay, agent._context_size)
         agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
@@ -284,9 +286,10 @@ class Agent(LivePolicy):
         return super()._settings() | {"trial": self.trial}
 
     def _id(self, t: int) -> str:
+        """The id of the decision of step t."""
         return f"{t}-{self._keys.id_suffix(t)}"
 
-    def _step(self, decision: Decision | str) -> int:
+    def _step_of(self, decision: Decision | str) -> int:
         """The step of a decision of this agent."""
         name = decision.id if isinstance(decision, Decision) else decision
         if isinstance(name, str) and name == self._latest[0]:  # usual case: the last decision

@@ -23,8 +23,8 @@ _finite = number()
 class PolicyError(ArithmeticError):
     """Raised by ``decide`` and ``save`` if a policy's numbers are invalid.
 
-    Its State contains nan, its prediction is infinite, or its probabilities do not sum to 1. The agent or cohort is
-    unchanged. Very large rewards are the usual cause.
+    They are invalid if its State contains nan, its prediction is infinite, or its probabilities do not sum to 1. The
+    agent or cohort is unchanged. Very large rewards are the usual cause.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class StreamKeys(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, trial: int) -> "StreamKeys":
-        """The keys of a unit: those of the engine's trial `trial`."""
+        """The keys of a unit: those of trial `trial` of a comparison."""
         return cls(*(np.uint64(stream_key(seed, trial, name)) for name in (POLICY, EXPLORATION, IDS)))
 
     def id_suffix(self, t: int) -> str:
@@ -170,7 +170,7 @@ class LivePolicy:
             raise InvalidValue(self._owner, "policy", self.policy, accepted)
         return state
 
-    def _bind(self, state: Any) -> None:
+    def _compile_choose(self, state: Any) -> None:
         """Look up the machine code of `choose` for States of this type."""
         key = np.uint64(0)
         self._choose = compiled_for(
@@ -208,9 +208,9 @@ class LivePolicy:
     def _refuse_nan(self, *states: Any) -> None:
         """Raise PolicyError if one of these States contains nan."""
         if any(map(fields_nan, states)):
-            raise PolicyError(f"{self.policy} has failed: its State contains nan and is not saved")
+            raise PolicyError(f"{self.policy} cannot be saved: its State contains nan")
 
-    def _unavailable(self) -> dict[str, Any]:
+    def _unavailable_fields(self) -> dict[str, Any]:
         """The fields of a Decision without an available arm."""
         none = dict.fromkeys(self.arms, 0.0)
         return {"arm": None, "probabilities": none, "expected": None, "width": None, "explored": False}
@@ -220,28 +220,28 @@ class LivePolicy:
         if isinstance(reward, bool | np.bool_):
             reward = float(reward)
         value = math.nan if reward is None else _finite("observe", "reward", reward)
-        return value, None if arm is None else self._arm("observe", arm)
+        return value, None if arm is None else self._arm_number("observe", arm)
 
     def _set_reward(self, history: Any, step: int, value: float, arm: int | None, t: int) -> RewardStatus:
-        """Write the reward of a step to a history; t is the number of the step that the unit counts."""
+        """Write the reward of a step to a history; t is the unit's own number of the step."""
         old_arm, old_value, pending = history.recorded(step)
         played = old_arm if arm is None else arm
         if played < 0 and not math.isnan(value):
             raise InvalidValue("observe", "arm", None, f"one of {', '.join(self.arms)}: none was available at step {t}")
-        same = played == old_arm and (old_value == value or (math.isnan(old_value) and math.isnan(value)))
-        in_time = step == history.time
+        is_same = played == old_arm and (old_value == value or (math.isnan(old_value) and math.isnan(value)))
+        is_in_time = step == history.time
         history.set(step, played, value)
         if not pending:
-            return self._count(RewardStatus.REPEATED if same else RewardStatus.CORRECTED)
+            return self._count(RewardStatus.REPEATED if is_same else RewardStatus.CORRECTED)
         if math.isnan(value):
             return self._count(RewardStatus.MISSING)
-        return self._count(RewardStatus.LEARNT if in_time else RewardStatus.REPAIRED)
+        return self._count(RewardStatus.LEARNT if is_in_time else RewardStatus.REPAIRED)
 
     def _count(self, status: RewardStatus) -> RewardStatus:
         self.counts[status.value] += 1
         return status
 
-    def _arm(self, owner: str, name: Any) -> int:
+    def _arm_number(self, owner: str, name: Any) -> int:
         """The index of an arm."""
         if not isinstance(name, str) or name not in self._arm_index:
             raise InvalidValue(owner, "arm", name, f"one of {', '.join(self.arms)}")
@@ -255,7 +255,7 @@ class LivePolicy:
             raise InvalidValue("decide", "available", available, f"a list of some of {', '.join(self.arms)}")
         mask = np.zeros(len(self.arms), dtype=np.bool_)
         for name in available:
-            mask[self._arm("decide", name)] = True
+            mask[self._arm_number("decide", name)] = True
         return mask
 
     def _check_context(self, context: Sequence[float] | None) -> Any:
@@ -291,6 +291,7 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arm_names(owner: str, arms: Any) -> tuple[str, ...]:
+    """The names of the arms; "0", "1", … if `arms` is a number."""
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
         return tuple(str(arm) for arm in range(integer(2, MAX_ARMS)(owner, "arms", arms)))
     names = tuple(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else ()

@@ -10,7 +10,7 @@ from larl._core.validation import InvalidValue, one_of
 from larl.live import files
 from larl.live.base import Decision, LivePolicy, RewardStatus, StreamKeys, read_settings
 from larl.live.independent_history import IndependentHistory
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.live.shared_history import SharedHistory
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled_state
@@ -21,7 +21,7 @@ class Cohort(LivePolicy):
     """A policy that decides for many units, which can share what they learn.
 
     Units are added by their first decision, or by ``enter``. Unit u, counted from 0 in that order, has the random
-    numbers of the engine's trial u: a cohort stepped by hand equals ``larl.compare(units=…)`` bit for bit. The State is
+    numbers of trial u: a cohort stepped by hand equals ``larl.compare(units=…)`` bit for bit. The State is
     always as if every reward had come in time, in the order of decisions.
 
     Parameters
@@ -29,7 +29,7 @@ class Cohort(LivePolicy):
     policy : Policy
         For example ``larl.LARL(s=1)``. ``"full"`` and ``"partial"`` pooling need a policy that supports them.
     arms : sequence of str, or int
-        Names of two or more arms, or their number.
+        Names of two or more arms, or their number, 2 to 10⁴ (names ``"0"``, ``"1"``, …).
     seed : int, >= 0, default 0
         Seed of all random choices.
     pooling : {"none", "full", "partial"}, default "none"
@@ -37,7 +37,7 @@ class Cohort(LivePolicy):
         each unit has its own regression, which shrinks towards the population estimate (docs/cohort.md).
     min_probability : float, 0 to 1 / number of arms, default 0.0
         Minimum probability of every available arm.
-    max_delay : int, >= 1, default 50
+    max_delay : int, 1 to 10⁶, default 50
         Maximum delay of a reward, in decisions of its unit, its own included. With pooling, a reward is also late once
         all units together have made ``max_delay`` × units further decisions, so that a unit that left the study does
         not keep the log growing.
@@ -81,14 +81,16 @@ class Cohort(LivePolicy):
         horizon: int | None = None,
         world: World | None = None,
     ) -> None:
-        super().__init__(policy, arms, seed, min_probability, max_delay, horizon, world)
+        super().__init__(
+            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
+        )
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
         self._new_unit = pooled_state(policy, self._initial_state(), self.pooling)
         self._numbers: dict[str, int] = {}
         self._keys: list[StreamKeys] = []
         kind = IndependentHistory if self.pooling == "none" else SharedHistory
         self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)
-        self._bind(copy_fields(self._new_unit))
+        self._compile_choose(copy_fields(self._new_unit))
         self._saved: Path | None = None
 
     @property
@@ -104,7 +106,7 @@ class Cohort(LivePolicy):
     def state(self, unit: str) -> Any:
         """The State of a unit before its next step; a reward that has not come yet counts as missing."""
         if unit not in self._numbers:
-            raise InvalidValue("state", "unit", unit, "a unit that has made a decision")
+            raise InvalidValue("state", "unit", unit, "a unit of this cohort")
         return self._history.state(self._numbers[unit])
 
     def decide(
@@ -129,7 +131,7 @@ class Cohort(LivePolicy):
         Raises
         ------
         InvalidValue
-            If an arm is unknown or the context has another length.
+            If the unit is not a name, an arm is unknown or the context has another length.
         PolicyError
             If the policy's numbers are invalid.
         """
@@ -138,7 +140,7 @@ class Cohort(LivePolicy):
         state, t = history.state(number), history.count(number)
         if available is not None and not mask.any():
             history.add(number, -1, checked_context, pending=False)
-            return Decision(self._id(number, t), t, **self._unavailable(), unit=unit)
+            return Decision(self._id(number, t), t, **self._unavailable_fields(), unit=unit)
         arm, fields = self._choose_arm(state, self._keys[number], t, checked_context, mask)
         history.add(number, arm, checked_context, pending=True)
         return Decision(self._id(number, t), t, **fields, unit=unit)
@@ -160,7 +162,7 @@ class Cohort(LivePolicy):
         str
             Id of the decision, for ``observe``.
         """
-        played, checked_context = -1 if arm is None else self._arm("record", arm), self._check_context(context)
+        played, checked_context = -1 if arm is None else self._arm_number("record", arm), self._check_context(context)
         number, history = self.enter(unit), self._history
         history.state(number)  # the State contains all earlier steps
         history.add(number, played, checked_context, pending=arm is not None)
@@ -188,13 +190,13 @@ class Cohort(LivePolicy):
         InvalidValue
             If the decision is not this cohort's, the reward is not finite, or the arm is unknown.
         """
-        number, t = self._step(decision)
+        number, t = self._step_of(decision)
         value, played = self._check_reward(reward, arm)
         located = self._history.locate(number, t)
         return self._count(RewardStatus.LATE) if located is None else self._set_reward(*located, value, played, t)
 
     def save(self, path: str | Path) -> Path:
-        """Write the cohort to a JSON file, as ``Agent.save`` does.
+        """Write the cohort to a JSON file; atomic, and with the errors of ``Agent.save``.
 
         Parameters
         ----------
@@ -231,6 +233,10 @@ class Cohort(LivePolicy):
         path : str or Path
             A file that ``save`` wrote.
 
+        Returns
+        -------
+        Cohort
+
         Raises
         ------
         InvalidFile
@@ -254,28 +260,28 @@ class Cohort(LivePolicy):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
         """The cohort that `pack` returned as JSON types."""
-        values = upgraded(values)
+        values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in values["units"]:
-            cohort._number(unit)
+            cohort._add_number(unit)
         kind, count = type(cohort._history), len(cohort._numbers)
         cohort._history = kind.unpack(values, cohort._new_unit, cohort.max_delay, cohort._context_size, count)
         cohort.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
         return cohort
 
     def enter(self, unit: str) -> int:
-        """Add a unit unless it exists; return its number, counted from 0."""
+        """Add a unit unless it exists; return its number, from 0 in the order in which units were added."""
         if not isinstance(unit, str) or not unit:
             raise InvalidValue("enter", "unit", unit, "a name")
         if unit not in self._numbers:
             self._history.add_unit()
-            self._number(unit)
+            self._add_number(unit)
         return self._numbers[unit]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"pooling": self.pooling}
 
-    def _number(self, unit: str) -> None:
+    def _add_number(self, unit: str) -> None:
         """Give a new unit the next number and its random streams."""
         self._numbers[unit] = len(self._keys)
         self._keys.append(StreamKeys.of(self.seed, len(self._keys)))
@@ -283,7 +289,7 @@ class Cohort(LivePolicy):
     def _id(self, number: int, t: int) -> str:
         return f"{number}-{t}-{self._keys[number].id_suffix(t)}"
 
-    def _step(self, decision: Decision | str) -> tuple[int, int]:
+    def _step_of(self, decision: Decision | str) -> tuple[int, int]:
         """Unit and step of a decision of this cohort."""
         name = decision.id if isinstance(decision, Decision) else decision
         parts = name.split("-")[:2] if isinstance(name, str) else []

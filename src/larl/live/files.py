@@ -20,7 +20,7 @@ from larl._core.compile import fields_nan
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 from larl.live.history import History
-from larl.live.renamed import upgraded
+from larl.live.renamed import upgrade_names
 from larl.policies import from_dict
 
 SCHEMA = 3
@@ -71,6 +71,7 @@ def pack_state(state: Any) -> dict[str, Any]:
 
 
 def _pack_array(array: Any) -> dict[str, Any]:
+    """An array as JSON types: type, shape, and base64 of its little-endian bytes."""
     plain = array.astype(array.dtype.newbyteorder("<"))
     return {"type": plain.dtype.str, "shape": list(array.shape), "data": base64.b64encode(plain.tobytes()).decode()}
 
@@ -86,7 +87,7 @@ def unpack_state(values: dict[str, Any], state: Any) -> None:
             raise ValueError(f"state {name} is {kind} of shape {shape}, not {array.dtype} of {list(array.shape)}")
         array[...] = np.frombuffer(base64.b64decode(data), dtype=kind).reshape(array.shape)
     if fields_nan(state):
-        raise ValueError("the state contains nan: its policy had failed")
+        raise ValueError("the state contains nan")
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -99,11 +100,11 @@ def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path
     """Write the file of an agent or a cohort atomically."""
     document = {"format": f"larl.{kind}", "schema": SCHEMA, **values}
     document["digest"] = digest(document)
-    return write_atomically(path, lambda draft: draft.write_text(json.dumps(document) + "\n", encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(json.dumps(document) + "\n", encoding="utf-8"))
 
 
 def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
-    """The values that `write` wrote, with today's names; InvalidFile if the file is not usable."""
+    """The values that `write` wrote, with current names; InvalidFile if the file is not usable."""
     form, wrong_kind = f"larl.{kind}", f"is not the file of {'an agent' if kind == 'agent' else 'a cohort'}"
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -122,16 +123,16 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
         raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest does not match")
-    return upgraded(values)
+    return upgrade_names(values)
 
 
-def floats(values: Any) -> list[float | None]:
+def nan_to_none(values: Any) -> list[float | None]:
     """Numbers for JSON: None instead of nan."""
     return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 def refuse_other_file(path: str | Path, settings: dict[str, Any], kind: str = "agent") -> None:
-    """Raise unless `path` is free or an older file of the same agent or cohort."""
+    """Raise InvalidValue or InvalidFile if `path` exists and is not an older file of the same agent or cohort."""
     if Path(path).exists():
         existing = read(path, kind)
         for key, value in settings.items():
@@ -158,7 +159,7 @@ def pack_history(history: History) -> dict[str, Any]:
         "base": {"time": history.base.time, "state": pack_state(history.base.state)},
         "past": {
             "arm": history.arm[rows].tolist(),
-            "reward": floats(history.reward[rows]),
+            "reward": nan_to_none(history.reward[rows]),
             "pending": history.pending[rows].tolist(),
             "context": history.context[rows].tolist(),
         },

@@ -49,6 +49,7 @@ class History:
         )
 
     def row(self, t: int) -> int:
+        """The row of step t."""
         return t - self.base.time
 
     def recorded(self, t: int) -> tuple[int, float, bool]:
@@ -89,14 +90,14 @@ class History:
             self.first_pending = None
 
     def set(self, t: int, arm: int, reward: float) -> None:
-        """Set arm and reward of step t (nan: no reward); the State becomes what it would be with them in time."""
+        """Set arm and reward of step t (nan: no reward); the State is rebuilt as if they had come in time."""
         row = self.row(t)
         old_arm, old_reward = self.arm[row], self.reward[row]
         self.arm[row], self.reward[row], self.pending[row] = arm, reward, False
-        same = old_arm == arm and (old_reward == reward or (math.isnan(old_reward) and math.isnan(reward)))
+        is_same = old_arm == arm and (old_reward == reward or (math.isnan(old_reward) and math.isnan(reward)))
         if t == self.time:
             self.catch_up()
-        elif not same:
+        elif not is_same:
             self._replay_from(t)
         elif self.first_pending is not None and self.first_pending.time == t:
             self.first_pending = None  # the step had no reward: the next replay creates another checkpoint

@@ -17,6 +17,7 @@ class IndependentHistory:
 
     @property
     def _like(self) -> History | None:
+        """A History to share the compiled function with, if there is one."""
         return self.histories[0] if self.histories else None
 
     def count(self, unit: int) -> int:

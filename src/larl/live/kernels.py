@@ -17,15 +17,15 @@ Ints = NDArray[np.int64]
 
 @inline
 def forced_arm(u: float, min_probability: float, available: Mask, count: int) -> int:
-    """The arm chosen by forced exploration: each of `count` open arms for a share `min_probability` of u, else −1."""
+    """The arm of forced exploration, for u in [0, 1): `min_probability` for each of `count` available arms; else −1."""
     if u >= count * min_probability:
         return -1
-    left = min(int(u / min_probability), count - 1)
+    remaining = min(int(u / min_probability), count - 1)
     for arm in range(available.size):
         if available[arm]:
-            if left == 0:
+            if remaining == 0:
                 return arm
-            left -= 1
+            remaining -= 1
     return -1
 
 
@@ -69,8 +69,8 @@ def choose(
     if not abs(total - 1.0) <= 1e-6:
         raise ArithmeticError("its probabilities are not in [0, 1], or do not sum to 1")
     chosen = forced_arm(bits_to_uniform(random_bits(exploration_key, t)), min_probability, available, count)
-    explored = chosen >= 0
-    if not explored:
+    is_forced = chosen >= 0
+    if not is_forced:
         bits = empty_bits()
         seed_bits(bits, random_bits(policy_key, t))
         chosen = act(state, bits) if count == arms else sample_arm(uniform(bits), probabilities)
@@ -82,7 +82,7 @@ def choose(
     details[0], details[1] = predict(state, chosen)
     if math.isinf(details[0]):
         raise ArithmeticError("its prediction is infinite")
-    details[2] = 1.0 if explored else 0.0
+    details[2] = 1.0 if is_forced else 0.0
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""Names in files of earlier versions, and their names today."""
+"""Names in files of earlier versions, and their current names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -60,8 +60,8 @@ STATE_FIELDS: dict[str, dict[str, str]] = {
 }
 
 
-def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """The output of `Agent.pack` or `Cohort.pack` of this or an earlier version, with today's names."""
+def upgrade_names(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """The output of `Agent.pack` or `Cohort.pack` of this or an earlier version, with current names."""
     values = {KEYS.get(key, key): value for key, value in packed.items()}
     values.setdefault("trial", 0)  # schema 1 had only trial 0
     if isinstance(values.get("world"), dict):
@@ -70,12 +70,12 @@ def upgraded(packed: Mapping[str, Any]) -> dict[str, Any]:
     renamed = STATE_FIELDS.get(values["policy"]["policy"], {}) if isinstance(values.get("policy"), dict) else {}
     for part in [values, *values.get("each", ())] if renamed else ():
         if "base" in part:
-            state = {_renamed(path, renamed): array for path, array in part["base"]["state"].items()}
+            state = {_rename_path(path, renamed): array for path, array in part["base"]["state"].items()}
             part["base"] = part["base"] | {"state": state}
     return values
 
 
-def _renamed(path: str, names: Mapping[str, str]) -> str:
+def _rename_path(path: str, names: Mapping[str, str]) -> str:
     """The path with its longest known prefix replaced."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):

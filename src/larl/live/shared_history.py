@@ -1,10 +1,10 @@
 """The history of units that share what they learn: one log in order of decisions, and the stacked State of all units.
 
 A late or corrected reward changes what all units have learnt since. It is written to the log at once, and the State is
-rebuilt when it is next needed: all changes since then are replayed together, from a `SharedCheckpoint` before the first
+rebuilt when it is next needed: all changes are then replayed together, from a `SharedCheckpoint` before the first
 of them. A checkpoint copies the States of all units, so checkpoints are at least as many decisions apart as there are
-units: that costs at most one unit's State per decision. Old checkpoints are thinned out: the older, the fewer. Going
-back to a checkpoint restores only the units that have decided since.
+units: that costs at most one unit's State per decision. Older checkpoints are further apart. Going back to a
+checkpoint restores only the units that have decided since.
 """
 
 import math
@@ -21,11 +21,11 @@ from larl.policies._pooling import shared_arrays, stack_units, unit_arrays, unit
 
 INITIAL_CAPACITY = 16  # units, and rows of the log
 CHECKPOINT_INTERVAL, INTERVAL_FACTOR = 64, 4  # decisions; ratio of two successive spacings of checkpoints
-LOG = ("unit", "arm", "reward", "pending", "context")
+LOG_COLUMNS = ("unit", "arm", "reward", "pending", "context")
 
 
 class SharedCheckpoint(NamedTuple):
-    """The shared and the personal arrays before step `time` of the cohort."""
+    """The shared and the per-unit arrays before step `time` of the cohort."""
 
     time: int
     shared_arrays: list[Any]
@@ -38,7 +38,7 @@ class SharedHistory:
     def __init__(self, state: Any, max_delay: int, context_size: int, units: int = 0) -> None:
         """Start without steps; `state` is the State of a new unit."""
         self.max_delay, self.units = max_delay, units
-        self._new_unit = copy_fields(state)  # its personal part does not change
+        self._new_unit = copy_fields(state)  # its per-unit arrays do not change
         self._capacity = max(INITIAL_CAPACITY, units)
         self.stacked_state = stack_units(self._new_unit, self._capacity)
         self._counts = [0] * units  # decisions of each unit
@@ -53,6 +53,7 @@ class SharedHistory:
         )
 
     def _start_at(self, time: int) -> None:
+        """Start with an empty log before step `time`, with one checkpoint of the State there."""
         self.time = time  # steps that the State contains
         self.end = time  # steps in the log
         self.final = time  # steps before this one can no longer change
@@ -60,6 +61,7 @@ class SharedHistory:
         self.checkpoints = [self._checkpoint()]
 
     def row(self, step: int) -> int:
+        """The row of a step of the cohort in the log."""
         return step - self.checkpoints[0].time
 
     def count(self, unit: int) -> int:
@@ -91,7 +93,7 @@ class SharedHistory:
         """Add a step without a reward."""
         row = self.row(self.end)
         if row == self.unit.size:
-            for name in LOG:
+            for name in LOG_COLUMNS:
                 rows = getattr(self, name)
                 setattr(self, name, np.concatenate([rows, np.zeros_like(rows)]))
         self.unit[row], self.arm[row], self.reward[row], self.pending[row] = unit, arm, math.nan, pending
@@ -141,6 +143,7 @@ class SharedHistory:
         self._valid = self.time
 
     def _checkpoint(self) -> SharedCheckpoint:
+        """A copy of the State now."""
         own = [array[: self.units].copy() for array in unit_arrays(self.stacked_state)]
         return SharedCheckpoint(self.time, [array.copy() for array in shared_arrays(self.stacked_state)], own)
 
@@ -177,9 +180,9 @@ class SharedHistory:
         base = max(i for i, each in enumerate(self.checkpoints) if each.time <= self.final or i == 0)
         dropped = self.checkpoints[base].time - self.checkpoints[0].time
         if dropped:
-            left = self.row(self.end) - dropped
-            for rows in (getattr(self, name) for name in LOG):
-                rows[:left] = rows[dropped : dropped + left].copy()
+            remaining = self.row(self.end) - dropped
+            for rows in (getattr(self, name) for name in LOG_COLUMNS):
+                rows[:remaining] = rows[dropped : dropped + remaining].copy()
         first, *others = self.checkpoints[base:]
         self.checkpoints = [first, *(each for each in others if each.time % spacing == 0 or each.time in kept)]
 
@@ -198,7 +201,7 @@ class SharedHistory:
             "past": {
                 "unit": self.unit[rows].tolist(),
                 "arm": self.arm[rows].tolist(),
-                "reward": files.floats(self.reward[rows]),
+                "reward": files.nan_to_none(self.reward[rows]),
                 "pending": self.pending[rows].tolist(),
                 "context": self.context[rows].tolist(),
             },
@@ -219,7 +222,7 @@ class SharedHistory:
         if not all(0 <= unit < units for unit in log["unit"]):
             raise ValueError("a step belongs to a unit that does not exist")
         last = new.end + len(log["unit"]) - 1
-        for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG), strict=True):
+        for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG_COLUMNS), strict=True):
             if new.end == last:
                 new.catch_up()  # as when the last step was decided: its reward may come in time
             new.add(unit, arm, context, pending=pending)

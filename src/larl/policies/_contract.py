@@ -80,7 +80,7 @@ class Policy:
         return json.dumps(self.to_dict())
 
 
-SHARED: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort can share (_pooling.py)
+SHARED_FIELDS: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort can share (_pooling.py)
 
 
 # Stub: the implementation is the function `act` in the module that defines the type of `state`.

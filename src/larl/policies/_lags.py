@@ -59,6 +59,7 @@ def push_missing(lags: SparseContext, s: int, arms: int) -> None:
 
 @inline
 def _push(lags: SparseContext, s: int, arms: int, arm: int, reward: float, indicator: float) -> None:
+    """Shift all lags by one and write the pair (reward, indicator) of `arm` to lag 0."""
     for j in range(s, 1, -1):
         lags.indices[np.uintp(j)] = lags.indices[np.uintp(j - 1)] + arms
         store4(lags.value, 4 * j, load4(lags.value, 4 * j - 4))

@@ -32,7 +32,7 @@ from larl.policies._linalg.packed_ridge import (
 )
 from larl.policies._linalg.ridge import row_variance
 from larl.policies._linalg.simd4 import aligned_zeros
-from larl.policies._pooling import PARTIAL
+from larl.policies._pooling import PARTIAL_STATES
 from larl.policies._probabilities import Floats
 from larl.policies._registry import bind
 from larl.policies._standardise import StandardState
@@ -186,7 +186,7 @@ def _partial_ucb(state: UCBState) -> PartialState:
 
 def _partial_standardised(state: StandardState) -> Any:
     """Return the State of partial pooling for a policy with standardised rewards."""
-    return state._replace(inner=PARTIAL[type(state.inner)](state.inner))
+    return state._replace(inner=PARTIAL_STATES[type(state.inner)](state.inner))
 
 
-PARTIAL.update({LARLState: _partial_larl, UCBState: _partial_ucb, StandardState: _partial_standardised})
+PARTIAL_STATES.update({LARLState: _partial_larl, UCBState: _partial_ucb, StandardState: _partial_standardised})

@@ -1,6 +1,6 @@
 """Cohorts whose units share what they learn: the States of all units as one stacked State.
 
-In a stacked State, every personal array has an additional first axis, the unit; shared arrays exist once.
+In a stacked State, every per-unit array has an additional first axis, the unit; shared arrays exist once.
 `unit_view(stacked, u)` is the State of unit u: a view, so an update of its shared arrays is an update for all units.
 """
 
@@ -13,22 +13,22 @@ from numba.extending import overload
 
 from larl._core.compile import INLINE, POLICY_NAMES
 from larl._core.validation import InvalidValue
-from larl.policies._contract import SHARED, Policy
+from larl.policies._contract import SHARED_FIELDS, Policy
 
 POOLINGS = ("none", "full", "partial")
-PARTIAL: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
+PARTIAL_STATES: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
 
 
 def pooled_state(policy: Policy, state: Any, pooling: str) -> Any:
     """Return the State of one unit for this kind of pooling; raise InvalidValue if the policy does not support it."""
     if pooling == "none":
         return state
-    supported: Collection[type] = PARTIAL if pooling == "partial" else SHARED
+    supported: Collection[type] = PARTIAL_STATES if pooling == "partial" else SHARED_FIELDS
     if not {type(state), type(getattr(state, "inner", state))} <= set(supported):
         names = ", ".join(sorted({POLICY_NAMES[kind] for kind in supported}))
         accepted = f"a policy whose units can share what they learn: {names} (LARL with radius = 'alpha')"
         raise InvalidValue(f"pooling {pooling!r}", "policy", policy, f"{accepted}; or pooling 'none'")
-    return PARTIAL[type(state)](state) if pooling == "partial" else state
+    return PARTIAL_STATES[type(state)](state) if pooling == "partial" else state
 
 
 def stack_units(state: Any, units: int) -> Any:
@@ -43,7 +43,7 @@ def unit_view(stacked: Any, unit: int) -> Any:
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
     """Return a State with `change` applied to its per-unit arrays."""
-    shared = SHARED.get(type(state), ())
+    shared = SHARED_FIELDS.get(type(state), ())
 
     def changed(name: str, field: Any) -> Any:
         if name in shared:
@@ -79,7 +79,7 @@ def _unit_view(stacked: Any, unit: int) -> Callable[..., Any]:
     """Return `unit_view` for one type of State, for kernels."""
 
     def source(name: str, kind: Any) -> str:
-        if name in SHARED.get(stacked.instance_class, ()):
+        if name in SHARED_FIELDS.get(stacked.instance_class, ()):
             return f"stacked.{name}"
         if isinstance(kind, types.Array):
             return f"stacked.{name}[np.uintp(unit)]"

@@ -68,7 +68,7 @@ def argmax_normal_probabilities(mean: Floats, sd: Floats, available: Mask, proba
     breakpoints, at, low = np.empty(count * BREAKPOINTS.size), 0, -math.inf
     for arm in range(arms):
         if available[arm]:
-            low = max(low, mean[arm] + BREAKPOINTS[0] * sd[arm])  # below this, no arm's draw is the largest
+            low = max(low, mean[arm] + BREAKPOINTS[0] * sd[arm])  # the largest draw is above this: P > 1 − 10⁻¹⁵
             for i in range(BREAKPOINTS.size):
                 breakpoints[at] = mean[arm] + BREAKPOINTS[i] * sd[arm]
                 at += 1

@@ -8,7 +8,7 @@ from larl._core.compile import POLICY_NAMES, implement
 from larl._core.random import Bits
 from larl._core.validation import InvalidValue, known_fields, mapping
 from larl.policies._contract import (
-    SHARED,
+    SHARED_FIELDS,
     Policy,
     act,
     action_probabilities,
@@ -21,7 +21,7 @@ from larl.policies._contract import (
 
 REGISTRY: dict[str, type[Policy]] = {}
 P = TypeVar("P", bound=Policy)
-OPTIONAL: dict[str, Callable[..., Any]] = {
+OPTIONAL_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "update_missing": update_missing,
     "predict": predict,
     "action_probabilities": action_probabilities,
@@ -61,7 +61,7 @@ def register(
     Raises
     ------
     TypeError
-        If another module has registered a policy of the same name.
+        If another module has registered a policy of the same name, or the State is already bound to other functions.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def register(
     >>> _ = larl.policies.REGISTRY.pop("First")
     """
 
-    def add(spec: type[P]) -> type[P]:
+    def decorate(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
             raise TypeError(
                 f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
@@ -94,7 +94,7 @@ def register(
         REGISTRY[spec.__name__] = spec
         return spec
 
-    return add
+    return decorate
 
 
 def bind(
@@ -134,11 +134,11 @@ def bind(
     >>> bind(FixedState, act, update, "Fixed")
     """
     if shared:
-        SHARED[state] = shared
+        SHARED_FIELDS[state] = shared
     implement(act, state, act_)
     implement(update, state, update_)
     for other, function in others.items():
-        implement(OPTIONAL[other], state, function)
+        implement(OPTIONAL_FUNCTIONS[other], state, function)
     POLICY_NAMES.setdefault(state, name or state.__name__)
 
 

@@ -1,7 +1,7 @@
 """Standardised rewards for a policy: (r − c)/w, with c the median and w the scale of the latest rewards.
 
 The scale is the median absolute deviation from c, multiplied so that it estimates the sd of a normal distribution. Both
-follow the rewards' offset and unit, and a few outliers hardly change them. If more than half of the latest rewards are
+follow the rewards' offset and unit, and a few outliers change them little. If more than half of the latest rewards are
 equal, as binary rewards often are, that deviation is 0; then the scale is the root mean square deviation from c, which
 is positive whenever two rewards differ. c and w include the reward that is standardised. While all rewards are equal,
 w = 0 and the policy gets zeros. Predictions are transformed back.
@@ -21,7 +21,7 @@ from larl.policies._registry import bind
 
 LATEST = 101  # number of rewards that c and w are computed from
 MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation
-NEGLIGIBLE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
+NEGLIGIBLE_SHARE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
 
 
 class StandardState(NamedTuple):
@@ -87,7 +87,7 @@ def _set_standard(state: StandardState, used: int) -> None:
         squares += share * share
     width, root_mean_square = MAD_TO_SD * distance, largest * math.sqrt(squares / used)
     state.standard[0] = centre
-    state.standard[1] = width if width > NEGLIGIBLE * root_mean_square else root_mean_square
+    state.standard[1] = width if width > NEGLIGIBLE_SHARE * root_mean_square else root_mean_square
 
 
 def standard_act(state: StandardState, bits: Bits) -> int:

@@ -99,7 +99,7 @@ class ARUCB(Policy):
     order : int, >= 0
         Number of past rewards in the context.
     alpha : float, >= 0, default 1.0
-        Confidence radius with ``radius="alpha"``, in standard errors of the prediction.
+        Confidence radius with ``radius="alpha"``, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
         Penalty λ of each arm's regression.
     radius : {"alpha", "theory"}, default "alpha"

@@ -39,15 +39,15 @@ def act(state: ChangePointState, bits: Bits) -> int:
 
 
 def update(state: ChangePointState, arm: int, reward: float) -> None:
-    weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
+    weight, plays, total, used = state.weight, state.plays, state.total, state.used[0]
     largest = -math.inf
     for i in range(used):  # the weights are logarithms until they are normalised below
-        mean, sd = posterior(count[i, arm], total[i, arm], state.sigma, state.prior_sd)
+        mean, sd = posterior(plays[i, arm], total[i, arm], state.sigma, state.prior_sd)
         variance = sd**2 + state.sigma**2
         log_density = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
         weight[i] = math.log(weight[i]) + log_density
         largest = max(largest, weight[i])
-        count[i, arm] += 1.0
+        plays[i, arm] += 1.0
         total[i, arm] += reward
     mass = 0.0
     for i in range(used):
@@ -59,7 +59,7 @@ def update(state: ChangePointState, arm: int, reward: float) -> None:
 @inline
 def apply_hazard(state: ChangePointState, mass: float) -> None:
     """Add the hypothesis of a change now with weight `hazard`; scale the others, which have the sum `mass`."""
-    weight, count, total, used = state.weight, state.plays, state.total, state.used[0]
+    weight, plays, total, used = state.weight, state.plays, state.total, state.used[0]
     slot = used
     if used == weight.size:  # replace the least likely hypothesis
         slot = 0
@@ -72,8 +72,8 @@ def apply_hazard(state: ChangePointState, mass: float) -> None:
     for i in range(state.used[0]):
         weight[i] *= (1.0 - state.hazard) / mass
     weight[slot] = state.hazard
-    for other in range(count.shape[1]):
-        count[slot, other] = 0.0
+    for other in range(plays.shape[1]):
+        plays[slot, other] = 0.0
         total[slot, other] = 0.0
 
 

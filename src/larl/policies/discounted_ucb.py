@@ -29,10 +29,10 @@ def act(state: DiscountedUCBState, bits: Bits) -> int:
         if state.plays[arm] == 0.0:
             return arm
         plays += state.plays[arm]
-    horizon = max(math.log(plays), 0.0)
+    log_plays = max(math.log(plays), 0.0)
     best, choice = -math.inf, 0
     for arm in range(state.plays.size):
-        bonus = 2.0 * state.scale * math.sqrt(state.xi * horizon / state.plays[arm])
+        bonus = 2.0 * state.scale * math.sqrt(state.xi * log_plays / state.plays[arm])
         if state.total[arm] / state.plays[arm] + bonus > best:
             best, choice = state.total[arm] / state.plays[arm] + bonus, arm
     return choice

@@ -24,7 +24,7 @@ def update(state: DynamicState, arm: int, reward: float) -> None:
     pass
 
 
-def set_means(state: DynamicState, means: Floats) -> None:
+def dynamic_set_true_means(state: DynamicState, means: Floats) -> None:
     assign(state.means, means)
 
 
@@ -32,7 +32,7 @@ def predict(state: DynamicState, arm: int) -> tuple[float, float]:
     return state.means[arm], 0.0
 
 
-implement(set_true_means, DynamicState, set_means)
+implement(set_true_means, DynamicState, dynamic_set_true_means)
 
 
 @register(DynamicState, act, update, predict=predict)

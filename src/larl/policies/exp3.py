@@ -58,10 +58,10 @@ def update(state: Exp3State, arm: int, reward: float) -> None:
 def advance_time(state: Exp3State) -> None:
     """Advance time; scale the weights so that the largest is 1, or reset all to 1 at the end of a batch."""
     state.time[0] += 1
-    restart, top = state.time[0] == state.batch, state.log_weight.max()
+    is_batch_end, top = state.time[0] == state.batch, state.log_weight.max()
     for other in range(state.log_weight.size):
-        state.log_weight[other] = 0.0 if restart else state.log_weight[other] - top
-    if restart:
+        state.log_weight[other] = 0.0 if is_batch_end else state.log_weight[other] - top
+    if is_batch_end:
         state.time[0] = 0
 
 

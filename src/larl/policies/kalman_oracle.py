@@ -105,7 +105,12 @@ class KalmanOracle(Policy):
     ----------
     filter : {"exact", "steady"}, default "exact"
         ``"exact"`` starts from the world's start. ``"steady"`` is the steady-state filter of Trella et al. (2025),
-        started at the stationary mean; worlds without a steady state are refused.
+        started at the stationary mean; it needs a world with a steady state.
+
+    Raises
+    ------
+    larl.InvalidValue
+        By ``init``, if the world is no `LatentAR`, `LatentVAR` or `HeavyTails`, or lacks the steady state it needs.
 
     Examples
     --------

@@ -94,16 +94,16 @@ class LARL(Policy):
     s : int, >= 0
         Number of past steps in the context. ``s=0`` is UCB. `larl.diagnose` suggests a value for a log.
     alpha : float, >= 0, default 1.0
-        Width of the confidence interval, in standard errors of the prediction.
+        Width of the confidence interval, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
-        Penalty of each arm's regression, in squared units of the reward.
+        Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
     radius : {"alpha", "theory"}, default "alpha"
         ``"theory"`` uses the confidence radius of Lemma 3 instead of `alpha`. It needs the world's true parameters and
         a horizon. Its level holds from a steady start (``larl.theory.steady_start``), otherwise after a transient.
     delta : float, 0 < delta < 1, default 0.05
         Level of the confidence radius with ``radius="theory"``.
     context : int, >= 0, default 0
-        Number of additional context numbers per step; each arm has a coefficient for each.
+        Length of the observed context of a step; each arm has a coefficient for each of its numbers.
     standardise : bool, default False
         Subtract the running median of the rewards and divide by their running scale, so that decisions do not depend on
         the offset and unit of the rewards.
@@ -138,9 +138,7 @@ class LARL(Policy):
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
         given = getattr(world, "context", 0)
         if self.context not in (0, given) and world is not None:
-            raise InvalidValue(
-                "LARL", "context", self.context, f"0 or {given}, the number of context numbers of the world"
-            )
+            raise InvalidValue("LARL", "context", self.context, f"0 or {given}, the length of the world's context")
         ridge = packed_ridge_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
         lags, time = lags_init(self.s, arms, self.context), np.zeros(1, dtype=np.int64)
         if self.radius == "theory":

@@ -143,9 +143,9 @@ class LARLBIC(Policy):
     explore_with : {"random", "alternate"}, default "random"
         How arms are chosen during exploration: at random or in a cycle.
     alpha : float, >= 0, default 1.0
-        Width of the confidence interval, in standard errors of the prediction.
+        Width of the confidence interval, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
-        Penalty of each arm's regression, in squared units of the reward.
+        Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
 
     Raises
     ------

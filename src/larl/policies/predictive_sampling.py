@@ -115,7 +115,7 @@ class PredictiveSampling(Policy):
 
     Thompson sampling explores for information that drift soon makes useless. Predictive sampling draws z_t not from its
     posterior N(m, P), but from N(m, P − P given the future): the part that future rewards of all arms would reveal. It
-    needs a `larl.LatentAR` with reward noise.
+    needs a `larl.LatentAR` with ``sigma_r > 0``.
 
     Examples
     --------
@@ -132,6 +132,6 @@ class PredictiveSampling(Policy):
             raise InvalidValue("PredictiveSampling", "world", world, "a larl.LatentAR: it draws one number for z_t")
         if world.sigma_r == 0.0:
             raise InvalidValue("PredictiveSampling", "world.sigma_r", 0.0, "a world with reward noise, sigma_r > 0")
-        seen = world.sd > 0.0
-        signal = float(np.sum(np.square(np.array(world.beta)[seen] / world.sd[seen])))
+        has_noise = world.sd > 0.0  # with scaled noise, an arm without noise has β = 0
+        signal = float(np.sum(np.square(np.array(world.beta)[has_noise] / world.sd[has_noise])))
         return PredictiveState(initial_filter_state(world), future_information(world, signal), signal)

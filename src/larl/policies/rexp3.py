@@ -28,7 +28,7 @@ class Rexp3(Policy):
     reward_range : (float, float), low < high, default (0.0, 1.0)
         Rewards are mapped from this interval to [0, 1]; rewards outside are clipped.
     horizon : int, >= 1, optional
-        Number of steps T. By default the horizon of the comparison.
+        Number of steps T. By default the horizon of the comparison or agent; one of the two must be given.
 
     Examples
     --------

@@ -129,9 +129,9 @@ class SlidingWindowLinUCB(Policy):
     window : int, >= 1
         Number of steps on which each arm's regression is fitted.
     alpha : float, >= 0, default 1.0
-        Width of the confidence interval, in standard errors of the prediction.
+        Width of the confidence interval, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
-        Penalty of each arm's regression, in squared units of the reward.
+        Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
 
     Examples
     --------

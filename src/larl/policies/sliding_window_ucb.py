@@ -20,12 +20,12 @@ class SlidingWindowUCBState(NamedTuple):
 
 def act(state: SlidingWindowUCBState, bits: Bits) -> int:
     window = state.window
-    horizon = math.log(max(min(window.time[0], window.arm.size), 1))
+    log_time = math.log(max(min(window.time[0], window.arm.size), 1))
     best, choice = -math.inf, 0
     for arm in range(window.plays.size):
         if window.plays[arm] == 0.0:
             return arm
-        bonus = state.scale * math.sqrt(state.xi * horizon / window.plays[arm])
+        bonus = state.scale * math.sqrt(state.xi * log_time / window.plays[arm])
         if window.total[arm] / window.plays[arm] + bonus > best:
             best, choice = window.total[arm] / window.plays[arm] + bonus, arm
     return choice
@@ -43,8 +43,8 @@ def predict(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
     window = state.window
     if window.plays[arm] == 0.0:
         return math.nan, math.inf
-    horizon = math.log(max(min(window.time[0], window.arm.size), 1))
-    return window.total[arm] / window.plays[arm], state.scale * math.sqrt(state.xi * horizon / window.plays[arm])
+    log_time = math.log(max(min(window.time[0], window.arm.size), 1))
+    return window.total[arm] / window.plays[arm], state.scale * math.sqrt(state.xi * log_time / window.plays[arm])
 
 
 @register(SlidingWindowUCBState, act, update, update_missing=update_missing, predict=predict)

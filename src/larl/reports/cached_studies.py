@@ -36,7 +36,7 @@ def run_cached(
             result.data.attrs["key"] = digest
             result.save(path)
         else:
-            bar.advance(total_steps({name: study}))
+            bar.advance_untimed(total_steps({name: study}))
         results[name] = result
     return results
 

@@ -139,7 +139,7 @@ def compare(
         if keep == "all" and steps * STEP_BYTES > (machine_memory() or math.inf):
             raise memory_error(needed=steps * STEP_BYTES)
         recorder: _Recorder = (_StepRecorder if keep == "all" else _SummaryRecorder)(shape, horizon)
-        with Progress.given(progress, steps, block_count) as bar:
+        with Progress.from_argument(progress, steps, block_count) as bar:
             stream = run_blocks(executor or ThreadExecutor(threads), blocks, bar, stop_on_failure=executor is None)
             with closing(stream):  # if the loop is interrupted, stop the workers now
                 for finished, arrays in stream:

@@ -10,7 +10,7 @@ from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
 from larl.policies import REGISTRY, DynamicOracle, Policy
-from larl.policies._pooling import PARTIAL
+from larl.policies._pooling import PARTIAL_STATES
 from larl.simulation.compare import compare
 
 HORIZON = 60
@@ -43,7 +43,7 @@ def precompile_policy(spec: Policy) -> None:
         compare({"policy": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
     if not isinstance(spec, DynamicOracle):
         Agent(spec, world.arms, horizon=HORIZON, world=world)
-    if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL:
+    if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL_STATES:
         for pooling in ("full", "partial"):
             compare({"policy": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)
             Cohort(spec, world.arms, pooling=pooling)

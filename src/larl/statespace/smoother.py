@@ -49,19 +49,22 @@ def begin_unit(mean: Floats, cov: Floats, acf: Floats, scale: float, level: floa
 
 
 @inline
-def advance(mean: Floats, cov: Floats, gammas: Floats, shock: float, row: Floats) -> None:
-    """Predict one step: z_{t+1} = Σ γ_j z_{t+1−j} + ξ enters the state, the oldest z leaves it, u stays."""
+def advance(mean: Floats, cov: Floats, gammas: Floats, shock: float, gamma_cov: Floats) -> None:
+    """Predict one step: z_{t+1} = Σ γ_j z_{t+1−j} + ξ enters the state, the oldest z leaves it, u stays.
+
+    `gamma_cov` is scratch.
+    """
     k, first = gammas.size, 0.0
     for j in range(k):
         first += gammas[j] * mean[j]
     for j in range(k + 1):
-        row[j] = 0.0
+        gamma_cov[j] = 0.0
     for i in range(k):
         for j in range(k + 1):
-            row[j] += gammas[i] * cov[i, j]
+            gamma_cov[j] += gammas[i] * cov[i, j]
     corner = shock
     for j in range(k):
-        corner += gammas[j] * row[j]
+        corner += gammas[j] * gamma_cov[j]
     for i in range(k - 1, 0, -1):
         mean[i] = mean[i - 1]
         for j in range(i, 0, -1):
@@ -71,10 +74,10 @@ def advance(mean: Floats, cov: Floats, gammas: Floats, shock: float, row: Floats
         cov[k, i] = cov[i, k]
     mean[0], cov[0, 0] = first, corner
     for j in range(1, k):
-        cov[0, j] = row[j - 1]
-        cov[j, 0] = row[j - 1]
-    cov[0, k] = row[k]
-    cov[k, 0] = row[k]
+        cov[0, j] = gamma_cov[j - 1]
+        cov[j, 0] = gamma_cov[j - 1]
+    cov[0, k] = gamma_cov[k]
+    cov[k, 0] = gamma_cov[k]
 
 
 @kernel
@@ -87,20 +90,20 @@ def innovations(
     """
     settings, k = parameters.gammas.shape
     mean, cov, row, cov_c = np.empty(k + 1), np.empty((k + 1, k + 1)), np.empty(k + 1), np.empty(k + 1)
-    for one in range(settings):
+    for setting in range(settings):
         for t in range(arm.size):
             if gap[t] <= 0:
-                scale = parameters.start[one] if gap[t] == 0 else 1.0
-                begin_unit(mean, cov, parameters.acf[one], scale, parameters.level[one])
+                scale = parameters.start[setting] if gap[t] == 0 else 1.0
+                begin_unit(mean, cov, parameters.acf[setting], scale, parameters.level[setting])
             for _ in range(gap[t]):
-                advance(mean, cov, parameters.gammas[one], parameters.shock[one], row)
+                advance(mean, cov, parameters.gammas[setting], parameters.shock[setting], row)
             a = arm[t]
-            b = parameters.beta[one, a]
+            b = parameters.beta[setting, a]
             for i in range(k + 1):
                 cov_c[i] = b * cov[i, 0] + cov[i, k]
-            total = b * cov_c[0] + cov_c[k] + parameters.variance[one, a]
-            error = reward[t] - parameters.mu[one, a] - b * mean[0] - mean[k]
-            innovation[one, t], innovation_variance[one, t] = error, total
+            total = b * cov_c[0] + cov_c[k] + parameters.variance[setting, a]
+            error = reward[t] - parameters.mu[setting, a] - b * mean[0] - mean[k]
+            innovation[setting, t], innovation_variance[setting, t] = error, total
             measurement_update(mean, cov, cov_c, total, error)
 
 

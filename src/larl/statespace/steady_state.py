@@ -35,8 +35,8 @@ def common_measurement(world: LinearGaussianWorld) -> CommonMeasurement | None:
         return None
     if world.noise == "scaled":
         return CommonMeasurement(direction, scale, world.sigma_r**2)
-    equal = np.ptp(length) <= 1e-12 * length.max()
-    return CommonMeasurement(direction, scale, float((world.sigma_r / length[0]) ** 2)) if equal else None
+    has_equal_lengths = np.ptp(length) <= 1e-12 * length.max()
+    return CommonMeasurement(direction, scale, float((world.sigma_r / length[0]) ** 2)) if has_equal_lengths else None
 
 
 def _require_common_measurement(world: LinearGaussianWorld) -> CommonMeasurement:
@@ -127,13 +127,14 @@ def steady_state(world: LinearGaussianWorld) -> SteadyState:
 
 @lru_cache(maxsize=256)
 def _steady_state(world: LinearGaussianWorld) -> SteadyState:
+    """Compute `steady_state` once per world."""
     system, (direction, scale, variance), m = world.system, _require_common_measurement(world), world.m
     c = np.concatenate([direction, np.zeros(m * (world.k - 1))])
-    unit = float(np.diag(system.noise).max())
-    if unit == 0.0 or (variance == 0.0 and m == 1):
-        cov = system.noise  # the state is constant, or observed without noise: only the last shock is unknown
+    shock_variance = float(np.diag(system.noise).max())
+    if shock_variance == 0.0 or (variance == 0.0 and m == 1):
+        cov = system.noise  # there are no shocks, or z is observed without noise: only the last shock is unknown
     else:
-        cov = unit * _solve_riccati(system.gamma, system.noise / unit, c, variance / unit)
+        cov = shock_variance * _solve_riccati(system.gamma, system.noise / shock_variance, c, variance / shock_variance)
     cov_c = cov @ c
     innovation_variance = float(c @ cov_c) + variance
     gain = cov_c / innovation_variance if innovation_variance > 0.0 else np.zeros(m * world.k)

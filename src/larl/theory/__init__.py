@@ -3,7 +3,8 @@
 `reduction`: Lemma 2, θ_a and the bias; for every world whose filter has a steady state.
 `confidence`: Lemma 3, the confidence radius, and Lemma 4, the bound on contexts; for a LatentAR.
 `bounds`: Theorem 1, the bound on regret; for a LatentAR.
-`regret_floor`: the least possible regret per step, which the paper does not give; for every LatentAR and LatentVAR.
+`regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
+LatentAR and LatentVAR.
 """
 
 from larl.theory.bounds import RegretBound as RegretBound

@@ -28,7 +28,7 @@ class RegretBound(NamedTuple):
     trivial : float
         Regret that no policy exceeds over the horizon, with the same confidence.
     delta : float
-        Confidence level to pass to ``LARL(s, radius="theory", delta=…)``.
+        Value of ``delta`` to pass to ``LARL(s, radius="theory", delta=…)``.
     reason : str
         Why the bound is infinite; empty if it is finite.
 
@@ -146,8 +146,8 @@ def _learning_term(world: LatentAR, s: int, horizon: int, largest_bias: float, d
         confidence_radius(
             world,
             s,
-            horizon,
-            horizon,
+            rows=horizon,
+            horizon=horizon,
             squared_bias=horizon * (world.beta[arm] * largest_bias) ** 2,
             tau=math.sqrt(d),
             arm=arm,

@@ -44,6 +44,7 @@ def context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
 
 @lru_cache(maxsize=256)
 def _context_bound(world: LatentAR, s: int, delta: float, horizon: int) -> float:
+    """Compute `context_bound` once per set of arguments."""
     mean, cov = world.start_moments
     beta, mu, tail = np.array(world.beta), np.array(world.mu), 2.0 * math.log(2.0 * horizon * world.arms / delta)
     means, variances = list(mean), list(np.diag(cov))
@@ -93,7 +94,7 @@ def confidence_radius(
         Σb², the sum of the squared biases of those rows.
     tau : float, >= 0, default 1.0
         Factor of the bias in the printed form.
-    arm : int, default 0
+    arm : int, 0 to arms − 1, default 0
         The arm a.
     delta : float, in (0, 1), default 0.05
         Probability that the ellipsoid misses θ_a.

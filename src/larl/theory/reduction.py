@@ -67,6 +67,7 @@ def reward_parameters(world: LinearGaussianWorld, s: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _reward_parameters(world: LinearGaussianWorld, s: int) -> Floats:
+    """Compute `reward_parameters` once per world and s."""
     steady = steady_state(world)
     beta, mu = steady.scale, world.system.mu
     power, weights, drift = steady.c, np.empty(s), 0.0

@@ -1,4 +1,4 @@
-"""The least regret per step that is possible in a world, and the regret of random choices."""
+"""The long-run regret per step of the best-informed policy, a lower bound for all policies, and random choices."""
 
 import math
 from dataclasses import replace
@@ -128,6 +128,7 @@ def greedy_regret(world: LinearGaussianWorld, trials: int = 100, steps: int = 40
 
 @lru_cache(maxsize=256)
 def _greedy_regret(world: LinearGaussianWorld, trials: int, steps: int, seed: int) -> SimulatedMean:
+    """Compute `greedy_regret` once per set of arguments."""
     stationary: Any = replace(world, start="stationary")  # type: ignore[type-var]
     burn_in = world.k + math.ceil(math.log(1e-3) / math.log(min(max(world.spectral_radius, 1e-3), 0.999)))
     regret = np.empty(trials)

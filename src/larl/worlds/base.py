@@ -70,8 +70,8 @@ class World:
     k: int
 
     def latent(self) -> Any:
-        """Return the world as kernels take it, before a trial begins: a NamedTuple with each arm's `means` and `sd`."""
-        raise TypeError(f"{type(self).__name__} has no latent state: it is not a world")
+        """Return the State of the world before a trial: a NamedTuple for kernels, with each arm's `means` and `sd`."""
+        raise TypeError(f"{type(self).__name__} must define latent()")
 
     def state_of(self, latent: Any) -> Any:  # noqa: ARG002
         """Return the latent state of the current step; nan if the world has none. `latent` comes from `latent()`."""
@@ -99,6 +99,7 @@ class LinearGaussianWorld(World):
     shock_factor: Floats  # (m, m): the covariance of a shock is factor @ factor.T
 
     def _check_arms_and_start(self) -> None:
+        """Raise InvalidValue if `mu` and `beta` differ in length or `start` does not fit the process."""
         owner, size = type(self).__name__, self.m * self.k
         if len(self.mu) != len(self.beta):
             raise InvalidValue(owner, "mu", self.mu, f"{len(self.beta)} numbers, one for each arm of beta")
@@ -152,7 +153,7 @@ class LinearGaussianWorld(World):
         return np.tile(self.long_run_mean, k), np.reshape(forwards, (m * k, m * k))
 
     def latent(self) -> Latent:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         (mean, cov), system, m = self.start_moments, self.system, self.m
         eigenvalues, vectors = np.linalg.eigh(cov)
         return Latent(
@@ -172,6 +173,7 @@ class LinearGaussianWorld(World):
         )
 
     def _path(self, horizon: int, seed: int, trial: int) -> Floats:
+        """Return z_0 … z_{horizon−1} of one trial, (horizon, m)."""
         path = np.empty((integer(1)("path", "horizon", horizon), self.m))
         seed, trial = (integer(0, 2**63 - 1)("path", *each) for each in (("seed", seed), ("trial", trial)))
         trace_path(self.latent(), seed, trial, path)

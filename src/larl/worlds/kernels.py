@@ -39,7 +39,7 @@ class Latent(NamedTuple):
 @generic
 def begin(latent: Any, seed: int, trial: int) -> None:
     """Draw the start of a trial."""
-    raise TypeError("not a world's latent state")
+    raise TypeError("latent must be the latent state of a world")
 
 
 @generic
@@ -49,7 +49,7 @@ def advance(latent: Any, key: np.uint64, t: int) -> float:
     All arms share one draw. Only the played arm's noise is observed, so the distribution of a trial is the same as with
     one draw per arm, and all policies of a comparison get the same random numbers.
     """
-    raise TypeError("not a world's latent state")
+    raise TypeError("latent must be the latent state of a world")
 
 
 @generic
@@ -128,7 +128,7 @@ def simulate_step(latent: Any, seed: int, trial: int, t: int) -> float:
 
 @entry_point
 def simulate_action(latent: Any, arm: int) -> None:
-    """Apply the action's effect; for calls from Python."""
+    """`apply_action`, for Python."""
     apply_action(latent, arm)
 
 

@@ -95,7 +95,14 @@ class LatentAR(LinearGaussianWorld):
         gamma[0] = self.gammas
         unit = np.eye(self.k)[0]
         noise = self.sigma_z**2 * np.outer(unit, unit)
-        return LinearSystem(gamma, self.gamma0 * unit, noise, np.outer(self.beta, unit), np.array(self.mu), self.sd)
+        return LinearSystem(
+            gamma=gamma,
+            drift=self.gamma0 * unit,
+            noise=noise,
+            c=np.outer(self.beta, unit),
+            mu=np.array(self.mu),
+            sd=self.sd,
+        )
 
     @property
     def stationary_mean(self) -> float:

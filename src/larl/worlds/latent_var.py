@@ -29,7 +29,7 @@ from larl.worlds.start import JointNormal, Normal
 def matrices(owner: str, name: str, value: Any) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """Validate one or more square matrices of equal size; return them as tuples."""
     if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
-        raise InvalidValue(owner, name, value, "k matrices, each m rows of m finite numbers")
+        raise InvalidValue(owner, name, value, "1 or more matrices, each m rows of m finite numbers")
     given = list(value)
     if not given:
         raise InvalidValue(owner, name, (), "1 or more matrices, each m rows of m finite numbers")
@@ -127,7 +127,7 @@ class LatentVAR(LinearGaussianWorld):
         gamma[:m] = np.concatenate(list(np.array(self.gammas)), axis=1)
         drift, noise, c = np.zeros(size), np.zeros((size, size)), np.zeros((self.arms, size))
         drift[:m], noise[:m, :m], c[:, :m] = np.array(self.gamma0), np.array(self.cov_z), self.loadings
-        return LinearSystem(gamma, drift, noise, c, np.array(self.mu), self.sd)
+        return LinearSystem(gamma=gamma, drift=drift, noise=noise, c=c, mu=np.array(self.mu), sd=self.sd)
 
     @cached_property
     def stationary_mean(self) -> Floats:

@@ -48,6 +48,8 @@ class SparseContext(NamedTuple):
 
 
 class PackedRidge(NamedTuple):
+    """The regressions of all arms, in 2×2 tiles."""
+
     inverse: Floats  # (arms, 2m(m+1)): the lower triangle of V_a⁻¹ for m pairs
     theta: Floats  # (arms, 4m)
     column: Floats  # (4m,) scratch for u; `solve` leaves each pair as two halves of a sum
@@ -224,9 +226,8 @@ def rank_one_update(ridge: PackedRidge, arm: int, size: int, sign: float, growth
             no_unroll()
             store4(inverse, at, load4(inverse, at) - weight * load4(column, 4 * j))
             at += 4
-        store4(
-            inverse, at, load4(inverse, at) - share * (shuffle_0101(u) * u)
-        )  # this order of products keeps V_a⁻¹ symmetric
+        # this order of products keeps V_a⁻¹ symmetric
+        store4(inverse, at, load4(inverse, at) - share * (shuffle_0101(u) * u))
         at += 4
 
 

@@ -8,7 +8,7 @@ V⁻¹ has an error of about 10⁻¹⁶/λ, so xᵀu has one of about 10⁻¹⁶
 indefinite. A row with ‖x‖² > 10¹²λ therefore gets noise variance v = ‖x‖²/10¹²λ instead of 1, so that c = v + xᵀu
 (`row_variance`). Rewards below 10⁶√λ are not affected.
 
-packed_ridge.py does the same for LARL's sparse contexts; its heading says why there are two implementations.
+packed_ridge.py does the same for LARL's sparse contexts; its docstring says why there are two implementations.
 """
 
 import math
@@ -24,6 +24,8 @@ MAX_SQUARED_NORM = 1e12  # ‖x‖²/λ up to which a row has full weight
 
 
 class Ridge(NamedTuple):
+    """The regressions of all arms."""
+
     inverse: Floats  # (arms, d, d): V_a⁻¹
     theta: Floats  # (arms, d)
     column: Floats  # (d,) scratch for u

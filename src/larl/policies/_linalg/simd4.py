@@ -44,7 +44,7 @@ class Vec4Model(models.PrimitiveModel):
         cast(Any, super()).__init__(manager, kind, VECTOR)
 
 
-def _arithmetic(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
+def _compile_operator(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
     """Compile an operator between two Vec4."""
 
     class Typing(templates.ConcreteTemplate):  # type: ignore[misc]
@@ -54,10 +54,10 @@ def _arithmetic(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
     cast(Any, lower_builtin)(function, VEC4, VEC4)(lambda _, builder, __, arguments: build(builder, *arguments))
 
 
-_arithmetic(operator.add, lambda builder, a, b: builder.fadd(a, b))
-_arithmetic(operator.iadd, lambda builder, a, b: builder.fadd(a, b))
-_arithmetic(operator.sub, lambda builder, a, b: builder.fsub(a, b))
-_arithmetic(operator.mul, lambda builder, a, b: builder.fmul(a, b))
+_compile_operator(operator.add, lambda builder, a, b: builder.fadd(a, b))
+_compile_operator(operator.iadd, lambda builder, a, b: builder.fadd(a, b))
+_compile_operator(operator.sub, lambda builder, a, b: builder.fsub(a, b))
+_compile_operator(operator.mul, lambda builder, a, b: builder.fmul(a, b))
 
 
 def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -102,17 +102,20 @@ def _shuffle(builder: Any, vector: Any, order: list[int]) -> Any:
 
 
 def _build_broadcast4(builder: Any, number: Any) -> Any:
+    """Build `broadcast4`."""
     one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, ir.Constant(INT32, 0))
     return _shuffle(builder, one, [0, 0, 0, 0])
 
 
 def _build_horizontal_sums(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Build `horizontal_sums`."""
     front = builder.fadd(_shuffle2(builder, a, b, [0, 4, 2, 6]), _shuffle2(builder, a, b, [1, 5, 3, 7]))
     back = builder.fadd(_shuffle2(builder, c, d, [0, 4, 2, 6]), _shuffle2(builder, c, d, [1, 5, 3, 7]))
     return builder.fadd(_shuffle2(builder, front, back, [0, 1, 4, 5]), _shuffle2(builder, front, back, [2, 3, 6, 7]))
 
 
 def _build_sqrt_nonnegative(builder: Any, vector: Any) -> Any:
+    """Build `sqrt_nonnegative`."""
     zero = ir.Constant(VECTOR, [0.0] * 4)
     root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(VECTOR, [VECTOR]), "llvm.sqrt.v4f64")
     return builder.call(root, [builder.select(builder.fcmp_ordered(">", vector, zero), vector, zero)])
@@ -138,7 +141,7 @@ def store4(x: Floats, at: int, vector: Vec4) -> None:
 
 @simd_intrinsic(VEC4, [types.float64], _build_broadcast4)
 def broadcast4(number: float) -> Vec4:
-    """Return [a a a a]."""
+    """Return [number number number number]."""
     return np.full(4, number)
 
 

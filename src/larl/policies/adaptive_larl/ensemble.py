@@ -18,10 +18,12 @@ from larl.policies._student_t import compiled_log_constant, student_t_loss
 
 PRIOR_ROWS = 2.0  # n₀
 PRIOR_SHARE = 0.3  # v₀, in units of the rewards' variance
-NEGLIGIBLE = -14.0  # log weights below this count as −∞ in predictions
+NEGLIGIBLE_LOG_WEIGHT = -14.0  # log weights below this count as −∞ in predictions
 
 
 class Ensemble(NamedTuple):
+    """The State of AdaptiveLARL: all members, and what they share."""
+
     untied: Ridge  # slots: member × arm
     tied: Ridge  # slots: member
     loss: Floats  # (members,) penalised sum of squares
@@ -126,8 +128,8 @@ def reweight(state: Ensemble, time: float) -> None:
     for member in range(state.log_weight.size):
         state.log_weight[member] -= top
         if state.order[member] <= time:
-            relevant = state.log_weight[member] > NEGLIGIBLE
-            state.weight[member] = math.exp(state.log_weight[member]) if relevant else 0.0
+            is_relevant = state.log_weight[member] > NEGLIGIBLE_LOG_WEIGHT
+            state.weight[member] = math.exp(state.log_weight[member]) if is_relevant else 0.0
             after += state.weight[member]
     for member in range(state.log_weight.size):
         if state.order[member] > time:

@@ -27,10 +27,10 @@ from larl._core.compile import inline, inner, kernel
 from larl._core.random import bits_to_index, bits_to_uniform, random_bits
 from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, FieldOffsets, ModelKind
 from larl.policies.auto.particle_kalman import RewardHistory, replay_filter
-from larl.policies.auto.proposal import BlockOwners, GaussianProposal, Prior, log_prior, log_proposal
+from larl.policies.auto.proposal import BlockOwners, GaussianPrior, GaussianProposal, log_prior, log_proposal
 from larl.policies.auto.soa import LANES, Floats
 
-KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
+MOVES_KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
 # A normal draw is one of these 4096 quantiles, chosen by 12 random bits.
 QUANTILES = np.array([NormalDist().inv_cdf((i + 0.5) / 4096.0) for i in range(4096)])
 FLIP_PROBABILITY = 0.1  # share of moves that flip the sign of one β
@@ -102,7 +102,7 @@ def to_parameters_all(
 def next_bits(draws: DrawCounter) -> np.uint64:
     """Return the next 64 random bits."""
     draws[0] += np.uint64(1)
-    return random_bits(KEY, np.int64(draws[0]))  # type: ignore[arg-type]
+    return random_bits(MOVES_KEY, np.int64(draws[0]))  # type: ignore[arg-type]
 
 
 @inner
@@ -193,12 +193,12 @@ def propose(
     """
     size, keep = coordinate_count(fields, kind), math.sqrt(1.0 - step_size * step_size)
     has_sign = may_flip and kind.p > 0 and kind.form != INDEPENDENT_AR1
-    flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
+    is_flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
     for lane in range(LANES):
         bits, left = np.uint64(0), 0
         for arm in range(fields.arms):
             candidate[fields.sign + arm, lane] = x[fields.sign + arm, lane]
-        if flip:
+        if is_flip:
             candidate[fields.sign + bits_to_index(next_bits(draws), fields.arms), lane] *= -1.0
         for i in range(size):
             if left == 0:
@@ -209,8 +209,8 @@ def propose(
             for j in range(i + 1):
                 value += proposal.factor[i, j] * work[j]
             moved = proposal.mean[i] + keep * (x[fields.theta + i, lane] - proposal.mean[i]) + step_size * value
-            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if flip else moved
-    return flip
+            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if is_flip else moved
+    return is_flip
 
 
 @inner
@@ -219,7 +219,7 @@ def move(
     candidate: Floats,
     fields: FieldOffsets,
     kind: ModelKind,
-    prior: Prior,
+    prior: GaussianPrior,
     proposal: GaussianProposal,
     work: Floats,
     step_size: float,
@@ -238,18 +238,38 @@ def move(
     is a scratch block.
     """
     size = coordinate_count(fields, kind)
-    flipped = propose(x, candidate, fields, kind, proposal, step_size, first == 0, work, draws)
+    is_flip = propose(
+        x=x,
+        candidate=candidate,
+        fields=fields,
+        kind=kind,
+        proposal=proposal,
+        step_size=step_size,
+        may_flip=first == 0,
+        work=work,
+        draws=draws,
+    )
     if first > 0:
         for i in range(fields.window_start, fields.next_window_start):
             for lane in range(LANES):
                 candidate[i, lane] = x[i, lane]
     to_parameters(candidate, fields, kind)
-    replay_filter(candidate, fields, kind, history, first, next_window, time, seen, largest)
+    replay_filter(
+        x=candidate,
+        fields=fields,
+        kind=kind,
+        history=history,
+        first=first,
+        next_window=next_window,
+        end=time,
+        seen=seen,
+        largest=largest,
+    )
     moved = 0
     for lane in range(LANES):
         ratio = (1.0 - fraction) * (candidate[fields.log_lik_before, lane] - x[fields.log_lik_before, lane])
         ratio += fraction * (candidate[fields.log_lik, lane] - x[fields.log_lik, lane])
-        if not flipped:
+        if not is_flip:
             before = log_prior(x, fields.theta, size, prior, lane)
             ratio += log_prior(candidate, fields.theta, size, prior, lane) - before
             ratio += log_proposal(x, fields.theta, size, proposal, work, lane)
@@ -258,4 +278,4 @@ def move(
             moved += 1
             for i in range(fields.log_weight):
                 x[i, lane] = candidate[i, lane]
-    return -1.0 if flipped else moved / LANES
+    return -1.0 if is_flip else moved / LANES

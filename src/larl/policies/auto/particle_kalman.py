@@ -60,7 +60,7 @@ def fill(x: Floats, row: int, value: float) -> None:
 @inner
 def init_belief(x: Floats, fields: FieldOffsets, kind: ModelKind, arm: int) -> None:
     """Set the belief after the first reward, which is subtracted from all others."""
-    arms, z, cov, independent = fields.arms, fields.arms, fields.cov, kind.form == INDEPENDENT_AR1
+    arms, z, cov, is_independent = fields.arms, fields.arms, fields.cov, kind.form == INDEPENDENT_AR1
     for i in range(arms + kind.p):
         fill(x, fields.mean + i, 0.0)
     fill(x, fields.log_det, 0.0)
@@ -69,7 +69,7 @@ def init_belief(x: Floats, fields: FieldOffsets, kind: ModelKind, arm: int) -> N
         start, level = x[fields.start_variance, lane], x[fields.level_variance, lane]
         noise = x[fields.noise_variance + arm, lane]
         beta, kappa = 0.0, 0.0
-        if independent:  # c − r = −m_a − e
+        if is_independent:  # c − r = −m_a − e
             x[cov + cov_index(z, z), lane] = level + noise
         elif kind.p > 0:
             beta = x[fields.beta + arm, lane]
@@ -79,14 +79,14 @@ def init_belief(x: Floats, fields: FieldOffsets, kind: ModelKind, arm: int) -> N
             x[cov + cov_index(z, z + 1), lane] = 0.0
             x[cov + cov_index(z + 1, z + 1), lane] = start
         for i in range(arms):
-            if independent:
+            if is_independent:
                 x[cov + cov_index(z, i), lane] = -level if i == arm else 0.0
             elif kind.p > 0:
                 x[cov + cov_index(z, i), lane] = -beta * start
             if kind.form == DAMPED_ROTATION:
                 x[cov + cov_index(z + 1, i), lane] = -kappa * start
             for j in range(i + 1):
-                if independent:
+                if is_independent:
                     x[cov + cov_index(i, j), lane] = level if i == j else 0.0
                 else:  # m_b − r = (level of b) − (level of a) − β_a z − e
                     multiple = 0.0 if i == arm or j == arm else 2.0 if i == j else 1.0
@@ -164,19 +164,19 @@ def measurement_update(x: Floats, fields: FieldOffsets, kind: ModelKind, t: int,
     """
     arms, mean, cov, work = fields.arms, fields.mean, fields.cov, fields.work
     beta, kappa = fields.beta + arm, fields.kappa + arm
-    rotation = kind.form == DAMPED_ROTATION
-    size, z = arms + (2 if rotation else min(kind.p, t + 1)), arms
+    is_rotation = kind.form == DAMPED_ROTATION
+    size, z = arms + (2 if is_rotation else min(kind.p, t + 1)), arms
     scale, error, gain = fields.tmp1, fields.tmp2, fields.tmp3
     least, square = fields.tmp2, fields.tmp3  # the same rows, used before error and gain
     if kind.p > 0:
-        z += 0 if rotation else t % kind.p
+        z += 0 if is_rotation else t % kind.p
         for i in range(size):
             sum_product(x, work + i, cov + cov_index(i, arm), beta, cov + cov_index(i, z))
-        if rotation:
+        if is_rotation:
             for i in range(size):
                 add_product(x, work + i, kappa, cov + cov_index(i, z + 1))
         sum_product(x, scale, work + arm, beta, work + z)
-        if rotation:
+        if is_rotation:
             add_product(x, scale, kappa, work + z + 1)
     else:
         for i in range(size):
@@ -187,7 +187,7 @@ def measurement_update(x: Floats, fields: FieldOffsets, kind: ModelKind, t: int,
     if kind.p > 0:
         multiply(x, square, beta, beta)
         add_product(x, least, square, cov + cov_index(z, z))
-    if rotation:
+    if is_rotation:
         multiply(x, square, kappa, kappa)
         add_product(x, least, square, cov + cov_index(z + 1, z + 1))
     fill(x, square, MIN_VARIANCE_SHARE)
@@ -198,7 +198,7 @@ def measurement_update(x: Floats, fields: FieldOffsets, kind: ModelKind, t: int,
     subtract(x, error, mean + arm)
     if kind.p > 0:
         subtract_product(x, error, beta, mean + z)
-    if rotation:
+    if is_rotation:
         subtract_product(x, error, kappa, mean + z + 1)
     multiply(x, fields.product, fields.product, scale)
     reciprocal(x, scale, scale)

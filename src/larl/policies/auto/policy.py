@@ -128,15 +128,15 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
     for arm in range(score.size):
         total, first_moment, second_moment, level_variance = 0.0, 0.0, 0.0, 0.0
         for block in range(owner.size):
-            p, rotation = pops.order[owner[block]], pops.form[owner[block]] == DAMPED_ROTATION
+            p, is_rotation = pops.order[owner[block]], pops.form[owner[block]] == DAMPED_ROTATION
             z, level = fields.mean + fields.arms, fields.cov + cov_index(arm, arm)
-            z += t % p if p > 0 and not rotation else 0
+            z += t % p if p > 0 and not is_rotation else 0
             for lane in range(LANES):
                 weight = math.exp(data[block, fields.log_weight, lane] - top)
                 mean = data[block, fields.mean + arm, lane]
                 if p > 0:
                     mean += data[block, fields.beta + arm, lane] * data[block, z, lane]
-                if rotation:
+                if is_rotation:
                     mean += data[block, fields.kappa + arm, lane] * data[block, z + 1, lane]
                 total += weight
                 first_moment += weight * mean
@@ -159,10 +159,10 @@ def enforce_min_plays(smc: SMCState, score: Floats) -> None:
     """
     history, t = smc.history, min(smc.time[0], smc.history.arm.size)
     last = (smc.time[0] - 1) % history.arm.size
-    repeats, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
+    is_repeated, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
     for i in range(t):
-        repeats |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
-    if not repeats or history.arm[last] < 0:
+        is_repeated |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
+    if not is_repeated or history.arm[last] < 0:
         return
     for arm in range(score.size):
         best = max(best, score[arm])
@@ -202,7 +202,7 @@ class Auto(Policy):
     orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
     particles : int, >= 16, default 160
-        Number of parameter draws for each order. More are slower and more precise.
+        Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
 
     Examples
     --------

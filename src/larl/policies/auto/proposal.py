@@ -23,7 +23,7 @@ class GaussianProposal(NamedTuple):
     factor: Floats
 
 
-class Prior(NamedTuple):
+class GaussianPrior(NamedTuple):
     """A normal prior: mean and inverse covariance."""
 
     mean: Floats
@@ -102,7 +102,7 @@ def log_proposal(x: Floats, theta: int, size: int, proposal: GaussianProposal, w
 
 
 @inline
-def log_prior(x: Floats, theta: int, size: int, prior: Prior, lane: int) -> float:
+def log_prior(x: Floats, theta: int, size: int, prior: GaussianPrior, lane: int) -> float:
     """Return the log density of one particle's coordinates under the prior, up to a constant."""
     total = 0.0
     for i in range(size):

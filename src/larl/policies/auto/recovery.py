@@ -1,4 +1,4 @@
-"""Replace particles that have numbers which are not finite.
+"""Replace particles that contain nan or infinity.
 
 The bounds in moves.py and particle_kalman.py prevent such numbers in every known case. If one appears all the same, or
 is read from a file, the particle is replaced by a copy of another one. A population without a finite particle is drawn
@@ -107,7 +107,17 @@ def rebuild(state: SMCState, population: int, largest: float) -> None:
         if state.owner[block] == population:
             x, window, time, seen = state.data[block], state.window, state.time[0], state.seen[0]
             draw_from_prior(x, fields, kind, window[0], pops.mean[population], pops.precision[population], state.draws)
-            replay_filter(x, fields, kind, state.history, window[0], window[1], time, seen, largest)
+            replay_filter(
+                x=x,
+                fields=fields,
+                kind=kind,
+                history=state.history,
+                first=window[0],
+                next_window=window[1],
+                end=time,
+                seen=seen,
+                largest=largest,
+            )
     equalise_weights(state, population, pops.evidence[population] if math.isfinite(pops.evidence[population]) else 0.0)
 
 
@@ -131,7 +141,7 @@ def restart(state: SMCState) -> None:
             if state.owner[block] == population:
                 x = state.data[block]
                 draw_from_prior(x, fields, kind, 0, pops.mean[population], pops.precision[population], state.draws)
-                filter_step(x, fields, kind, 0, arm, 0.0, 0, 0.0)
+                filter_step(x, fields, kind, t=0, arm=arm, reward=0.0, seen=0, largest=0.0)
                 copy(x, fields.log_lik_before, fields.log_lik)
         equalise_weights(state, population, 0.0)
 

@@ -14,7 +14,7 @@ from larl.policies.auto.moves import (
     systematic_resample,
 )
 from larl.policies.auto.particle_kalman import filter_step, time_update
-from larl.policies.auto.proposal import Prior, fit_proposal, proposal_to_prior
+from larl.policies.auto.proposal import GaussianPrior, fit_proposal, proposal_to_prior
 from larl.policies.auto.recovery import largest_reward, model_kind, recover, restart
 from larl.policies.auto.soa import LANES
 from larl.policies.auto.state import SMCState
@@ -40,7 +40,7 @@ def smc_update(state: SMCState, arm: int, reward: float) -> None:
     state.time[0] += 1
     for block in range(owner.size):
         kind, value = model_kind(pops, owner[block]), history.reward[t % size]
-        filter_step(data[block], fields, kind, t, arm, value, state.seen[0], largest)
+        filter_step(data[block], fields, kind, t=t, arm=arm, reward=value, seen=state.seen[0], largest=largest)
     state.seen[0] += 1
     if recover(state, largest):
         restart(state)
@@ -123,7 +123,7 @@ def resample(state: SMCState, population: int) -> None:
 def make_moves(state: SMCState, population: int, fraction: float, budget: float) -> float:
     """Make the scheduled moves of a population while the replay budget lasts; return what remains of it."""
     owner, due, fields, pops, time = state.owner, state.moves_due, state.fields, state.populations, state.time[0]
-    kind, prior = model_kind(pops, population), Prior(pops.mean[population], pops.precision[population])
+    kind, prior = model_kind(pops, population), GaussianPrior(pops.mean[population], pops.precision[population])
     first, rounds, largest = state.window[0], 0, largest_reward(state.history, time - 1)
     for block in range(owner.size):
         if owner[block] == population:

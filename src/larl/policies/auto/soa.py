@@ -34,18 +34,18 @@ def row_intrinsic(build: Callable[..., Any]) -> Callable[[Operation], Operation]
         builder.store(build(builder, *(builder.load(pointer, align=8) for pointer in pointers)), pointers[0], align=8)
         return context.get_dummy_value()
 
-    def two(typing: Any, x: Any, target: Any, a: Any) -> Any:
+    def two_rows(typing: Any, x: Any, target: Any, a: Any) -> Any:
         return types.void(x, types.intp, types.intp), generate
 
-    def three(typing: Any, x: Any, target: Any, a: Any, b: Any) -> Any:
+    def three_rows(typing: Any, x: Any, target: Any, a: Any, b: Any) -> Any:
         return types.void(x, types.intp, types.intp, types.intp), generate
 
-    def four(typing: Any, x: Any, target: Any, a: Any, b: Any, c: Any) -> Any:
+    def four_rows(typing: Any, x: Any, target: Any, a: Any, b: Any, c: Any) -> Any:
         return types.void(x, types.intp, types.intp, types.intp, types.intp), generate
 
     def attach(operation: Operation) -> Operation:
         REFERENCES[operation.__name__] = operation
-        by_rows: Any = {2: two, 3: three, 4: four}[operation.__code__.co_argcount - 1]
+        by_rows: Any = {2: two_rows, 3: three_rows, 4: four_rows}[operation.__code__.co_argcount - 1]
         return operation if config.DISABLE_JIT else cast(Operation, intrinsic(by_rows))
 
     return attach

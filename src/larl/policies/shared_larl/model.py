@@ -49,6 +49,8 @@ class Prior(NamedTuple):
 
 
 class Modes(NamedTuple):
+    """The modes: parameters, signs and curvature of each, and its quadratic of the rows that left the window."""
+
     theta: Floats  # (modes, d) parameters
     sign: Floats  # (modes, arms) ±1, by slot
     factor: Floats  # (modes, d, d) lower Cholesky factor of the curvature
@@ -122,7 +124,7 @@ def write_residual_gradient(window: RewardWindow, theta: Floats, inverse: Floats
 
 @inline
 def add_outer_product(curvature: Floats, gradient: Floats, row: Floats, weight: float, e: float, d: int) -> None:
-    """curve += weight·row·rowᵀ, gradient += weight·e·row."""
+    """Add weight·row·rowᵀ to `curvature` and weight·e·row to `gradient`."""
     for p in range(d):
         scaled = weight * row[p]
         gradient[p] += e * scaled

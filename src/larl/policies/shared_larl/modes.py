@@ -59,10 +59,10 @@ def try_sign_flip(
             if marginalised[a] > 0.0:
                 return  # the quadratic of the rows that left was made with the other sign
     for k in range(used):
-        same = True
+        is_same = True
         for a in range(known):
-            same = same and modes.sign[k, a] == modes.sign[spare, a]
-        if same:
+            is_same = is_same and modes.sign[k, a] == modes.sign[spare, a]
+        if is_same:
             return
         if modes.evidence[k] < modes.evidence[worst]:
             worst = k

@@ -79,5 +79,5 @@ class Burden(WrappedWorld):
             raise InvalidValue("Burden", "effect", self.effect, f"{self.base.arms} numbers, one for each arm")
 
     def latent(self) -> BurdenState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return BurdenState(self.base.latent(), np.zeros(self.arms), self.base.sd, np.array(self.effect), np.zeros(1))

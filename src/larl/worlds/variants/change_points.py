@@ -82,5 +82,5 @@ class ChangePoints(World):
         check_fields(self)
 
     def latent(self) -> ChangeState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return ChangeState(np.zeros(self.arms), np.full(self.arms, self.sigma_r), self.hazard, self.spread)

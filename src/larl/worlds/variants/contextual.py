@@ -85,7 +85,7 @@ class Contextual(WrappedWorld):
         return len(self.eta[0])
 
     def latent(self) -> ContextState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return ContextState(
             base=self.base.latent(),
             means=np.zeros(self.arms),

@@ -69,5 +69,5 @@ class HeavyTails(WrappedWorld):
         return self.base
 
     def latent(self) -> TailsState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return TailsState(self.base.latent(), np.zeros(self.arms), self.base.sd, self.df)

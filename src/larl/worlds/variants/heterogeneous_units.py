@@ -23,7 +23,7 @@ class HeterogeneousState(NamedTuple):
     mu_sd: float
     beta_sd: float
     sigma_r: float
-    scaled: bool  # whether the noise of an arm is proportional to |β_a|
+    is_noise_scaled: bool  # whether the noise of an arm is proportional to |β_a|
 
 
 def heterogeneous_begin(latent: HeterogeneousState, seed: int, trial: int) -> None:
@@ -37,7 +37,7 @@ def heterogeneous_begin(latent: HeterogeneousState, seed: int, trial: int) -> No
             draw = normal_pair(key, arm * (m + 1) + 1 + i)[0]
             latent.base.beta[arm, i] = latent.beta[arm, i] + latent.beta_sd * draw
             length = math.hypot(length, latent.base.beta[arm, i])
-        latent.sd[arm] = latent.sigma_r * (length if latent.scaled else 1.0)
+        latent.sd[arm] = latent.sigma_r * (length if latent.is_noise_scaled else 1.0)
 
 
 def heterogeneous_advance(latent: HeterogeneousState, key: np.uint64, t: int) -> float:
@@ -79,7 +79,7 @@ class HeterogeneousUnits(WrappedWorld):
     beta: float = checked(number(0.0), 0.0)
 
     def latent(self) -> HeterogeneousState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return HeterogeneousState(
             base=copy_fields(self.base.latent()),
             means=np.zeros(self.arms),
@@ -89,5 +89,5 @@ class HeterogeneousUnits(WrappedWorld):
             mu_sd=self.mu,
             beta_sd=self.beta,
             sigma_r=self.base.sigma_r,
-            scaled=self.base.noise == "scaled",
+            is_noise_scaled=self.base.noise == "scaled",
         )

@@ -88,7 +88,7 @@ class Seasonal(World):
         return len(self.mu)
 
     def latent(self) -> SeasonState:
-        """Return the world as kernels take it, before a trial begins."""
+        """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return SeasonState(
             means=np.zeros(self.arms),
             sd=np.full(self.arms, self.sigma_r),

@@ -37,5 +37,5 @@ class WrappedWorld(World):
         return self.base.state_of(latent.base)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the world as JSON types."""
+        """Return the world as JSON types. `larl.worlds.from_dict` reads them."""
         return super().to_dict() | {"base": self.base.to_dict()}
