@@ -27,5 +27,7 @@ def test_interrupted_paper_continues_where_it_stopped(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").exists()
     assert "report.html" in done.stdout
-    assert "less regret than each baseline, baselines as the authors set them (k = 10)" in " ".join(done.stdout.split())
+    assert "less regret than each baseline, baselines with the authors' settings (k = 10)" in " ".join(
+        done.stdout.split()
+    )
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())

@@ -166,7 +166,7 @@ larl.policies.REGISTRY.pop("Broken")  # the tests of all registered policies mus
         (7.0, "probabilities"),
         (2.0, "probabilities"),
         (5.0, "probabilities"),
-        (0.25, "forecast"),
+        (0.25, "prediction"),
     ],
 )
 def test_agent_refuses_nonfinite_probabilities_and_states(reward: float, message: str, tmp_path: Any) -> None:

@@ -177,11 +177,11 @@ def test_a_wrong_token_is_refused_in_words(tab: Tab, site: Site) -> None:
     tab.open(f"{site.url}/")
     tab.write("#token", "larl_nothing")
     tab.press("Enter")
-    tab.says("RequestRefused: this token is unknown or revoked.")
+    tab.says("Refused: this token is unknown or revoked.")
     tab.do("document.querySelector('#token').value = ''")
     tab.write("#token", site.host)
     tab.press("Enter")
-    tab.says("RequestRefused: this token cannot read; accepted: a token with role analyst or admin.")
+    tab.says("Refused: this token cannot read; accepted: a token with role analyst or admin.")
 
 
 @pytest.mark.parametrize("place", ["#/", "#/study/sleep", "#/study/sleep/unit/unit-0"])

@@ -171,10 +171,11 @@ def run_block(block: Block, store: "Store | None" = None, required: Mapping[str,
     `required` are the code versions of the process that started the study. A worker with other versions raises
     InvalidValue, because its results could differ.
     """
-    versions = code_versions(block.policy, block.world)
-    for name, version in (required or {}).items():
-        if versions.get(name) != version:
-            raise InvalidValue("worker", name, versions.get(name), f"{version}, as where the study was started")
+    if required:
+        versions = code_versions(block.policy, block.world)
+        for name, version in required.items():
+            if versions.get(name) != version:
+                raise InvalidValue("worker", name, versions.get(name), f"{version}, as where the study was started")
     started = time.perf_counter()
     arrays = _simulate(block)
     result = BlockResult(trial_totals(arrays), time.perf_counter() - started, arrays)
