@@ -72,14 +72,18 @@ def paper1() -> larl.LatentAR:
 def group_of(nodeid: str) -> str:
     """The group of a test: the policy that it compiles, or the test itself."""
     file, _, rest = nodeid.partition("::")
-    parameter = re.search(r"\[(\w+)\(", rest)
+    parameter = re.search(r"\[(\w+)[(-]", rest)
     if parameter and parameter.group(1) in REGISTRY:
         return parameter.group(1)
     modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
     policy_of_file = {f"test_{module}.py": name for name, module in modules.items()}
     name = file.rpartition("/")[2]
-    if name.startswith("test_diagnosis") or name == "test_paper.py" or file.endswith("cli/test_report.py"):
+    if file.endswith(
+        ("diagnosis/test_diagnosis.py", "diagnosis/test_replay.py", "test_paper.py", "cli/test_report.py")
+    ):
         return "Auto"  # the slowest to compile
+    if "/diagnosis/" in file:  # these tests share the kernels of the fit
+        return "diagnosis"
     if name == "test_browser.py":  # these tests share one service
         return name
     return policy_of_file.get(name, "LARL" if name.startswith(("test_cohort", "test_pooling")) else nodeid)

@@ -79,7 +79,7 @@ def test_uncompiled_results_equal_compiled_results(tmp_path):
     for flag in ("0", "1"):
         code = (
             "import larl; from tests.conftest import SPECS, THREE_ARMS;"
-            "r = larl.compare({str(s): s for s in SPECS}, THREE_ARMS, horizon=40, trials=2, seed=3, threads=1);"
+            "r = larl.compare({str(s): s for s in SPECS}, THREE_ARMS, horizon=40, trials=1, seed=3, threads=1);"
             f"r.save({str(tmp_path / flag)!r})"
         )
         run_python(code, NUMBA_DISABLE_JIT=flag)

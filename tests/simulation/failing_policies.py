@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -26,11 +27,23 @@ class FailsOncePerLine(Policy):
     file: str
 
     def init(self, arms: int, **_: Any) -> Any:
-        path = Path(self.file)
-        if in_worker() and path.exists() and (lines := path.read_text().splitlines()):
-            path.write_text("\n".join(lines[1:]))
+        if in_worker() and self._take_line():
             raise ArithmeticError("this policy fails")
         return larl.UCB().init(arms)
+
+    def _take_line(self) -> bool:
+        """Remove a line of the file; False if there is none. The rename makes sure that one worker takes it."""
+        path = Path(self.file)
+        taken = path.with_name(f"{path.name}.{uuid4().hex}")
+        try:
+            path.rename(taken)
+        except FileNotFoundError:
+            return False
+        lines = taken.read_text().splitlines()
+        if lines[1:]:
+            taken.write_text("\n".join(lines[1:]))
+            taken.rename(path)
+        return bool(lines)
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ class RemovesFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def played(self, *_: object) -> None:
+    def finish_block(self, *_: object) -> None:
         self.path.unlink()
 
     def tick(self) -> None:

@@ -85,7 +85,7 @@ def joint_gaussian(world: larl.LatentVAR, steps: int) -> tuple[np.ndarray, np.nd
     [
         ({"gammas": [[[1.2, 0.0], [0.0, 0.1]]]}, ["gammas", "spectral radius", "1.2"]),
         ({"gammas": []}, ["gammas", "1 or more matrices"]),
-        ({"gammas": 0.5}, ["gammas = 0.5", "k matrices"]),
+        ({"gammas": 0.5}, ["gammas = 0.5", "1 or more matrices"]),
         ({"gammas": [0.5]}, ["gammas[0] = 0.5", "rows"]),
         ({"gammas": [[[0.5, 0.1]]]}, ["gammas[0]", "1 rows of 1"]),
         ({"gammas": [[[0.5, 0.1], [0.1]]]}, ["gammas[0]", "equally many"]),

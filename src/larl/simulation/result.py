@@ -1,32 +1,27 @@
 """The result of a comparison: regret of every policy, statistics over trials, and figures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import xarray as xr
 
 from larl._core.validation import InvalidValue, one_of, path_like
 from larl.simulation.netcdf import write_netcdf
+from larl.simulation.result_figures import ResultFigures
 from larl.simulation.result_statistics import Z95 as Z95
 from larl.simulation.result_statistics import check_skip, mean_interval, mean_over_units, to_table, win_rates
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-class Result:
+class Result(ResultFigures):
     """The result of `compare`: arrays labelled by policy, trial and time, and by world if there are several.
 
     For cohorts, arrays also have a unit. A trial's total is then the mean over its units, and standard errors come from
     the differences between cohorts, because the units of a cohort are not independent.
 
-    `larl.compare`, `larl.load` and `larl.join` make results.
-
     Attributes
     ----------
     data : xarray.Dataset
-        All arrays. Its attributes hold the seed and the specifications of policies and worlds.
+        All arrays; its attributes hold the seed and the specifications of policies and worlds.
 
     Examples
     --------
@@ -104,7 +99,16 @@ class Result:
         return mean_over_units(self.unit_total(skip))
 
     def unit_total(self, skip: int | str = 0) -> xr.DataArray:
-        """Return the total regret of each unit: (policy, trial, unit). Without cohorts it equals `total`."""
+        """Return the total regret of each unit: (policy, trial, unit). Without cohorts it equals `total`.
+
+        Examples
+        --------
+        >>> import larl
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=50, trials=2, units=3)
+        >>> result.unit_total().values.round(1)
+        array([[[52.1, 53.6, 66.8],
+                [16.2, 78.1, 63.8]]])
+        """
         skip = check_skip(skip)
         if "total" in self.data:
             if skip != 0:
@@ -206,7 +210,6 @@ class Result:
 
         Examples
         --------
-        >>> import larl
         >>> policies = {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}
         >>> result = larl.compare(policies, larl.worlds.paper(1), horizon=200, trials=50)
         >>> result.wins()["rate"].sel(policy="LARL", versus="UCB").item()
@@ -233,7 +236,15 @@ class Result:
         return xr.Dataset({"mean": mean, "sd": sd}).assign_coords(time=self.data["time"])
 
     def quartiles(self, skip: int | str = 0) -> xr.Dataset:
-        """Return the quartiles `low` and `high` of cumulative regret at each time; for `skip` see `total`."""
+        """Return the quartiles `low` and `high` of cumulative regret at each time; for `skip` see `total`.
+
+        Examples
+        --------
+        >>> import larl
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=200, trials=50)
+        >>> result.quartiles()["low"].isel(time=[49, 99, 199]).values.round(1)
+        array([[ 26.1,  72. , 194.9]])
+        """
         if "total" in self.data:
             self.total(skip)
             low, high = (self.data["quantile"].sel(level=level, drop=True) for level in (0.25, 0.75))
@@ -256,24 +267,6 @@ class Result:
         """
         return self.total(skip).reset_coords(drop=True).to_dataframe(name="total").reset_index()
 
-    def plot_regret(self, **options: Any) -> "Figure":
-        """Plot mean cumulative regret over time; see `larl.plots.plot_regret` for the options."""
-        from larl.simulation.plots import plot_regret
-
-        return plot_regret(self, **options)
-
-    def plot_wins(self, **options: Any) -> "Figure":
-        """Plot pairwise win rates; see `larl.plots.plot_wins` for the options."""
-        from larl.simulation.plots import plot_wins
-
-        return plot_wins(self, **options)
-
-    def plot_lookback(self, **options: Any) -> "Figure":
-        """Plot mean total regret over the s of the policies; see `larl.plots.plot_lookback` for the options."""
-        from larl.simulation.plots import plot_lookback
-
-        return plot_lookback(self, **options)
-
     def save(self, path: str | Path) -> Path:
         """Write a NetCDF file that `larl.load` reads. Equal results give identical files.
 
@@ -291,6 +284,14 @@ class Result:
         ------
         InvalidValue
             A variable has 2 GiB or more: use ``keep="summary"`` or fewer trials.
+
+        Examples
+        --------
+        >>> import larl, tempfile
+        >>> result = larl.compare({"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=50, trials=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     larl.load(result.save(f"{folder}/run.nc")).data.identical(result.data)
+        True
         """
         return write_netcdf(self.data, path_like("Result.save", "path", path))
 
