@@ -14,25 +14,25 @@ ROOT = Path(__file__).parents[1]
 CONFTEST = """
 from tests.optional import OPTIONAL, Requirement, pytest_runtest_setup, pytest_terminal_summary
 
-OPTIONAL["wings"] = Requirement("flight", "no wings", lambda: False)
-OPTIONAL["feet"] = Requirement("walking", "no feet", lambda: True)
+OPTIONAL["unavailable"] = Requirement("feature A", "no program A", lambda: False)
+OPTIONAL["available"] = Requirement("feature B", "no program B", lambda: True)
 """
 TESTS = """
 import pytest
 from tests.optional import require
 
 @pytest.fixture
-def wings():
-    require("wings")
+def unavailable():
+    require("unavailable")
 
-def test_with_a_fixture(wings):
+def test_with_a_fixture(unavailable):
     raise AssertionError("it runs")
-@pytest.mark.needs("feet", "wings")
+@pytest.mark.needs("available", "unavailable")
 def test_with_a_marker():
     raise AssertionError("it runs")
-@pytest.mark.needs("feet")
+@pytest.mark.needs("available")
 def test_that_can_run(): pass
-@pytest.mark.skip(reason="not today")
+@pytest.mark.skip(reason="another reason")
 def test_skipped_for_another_reason(): pass
 """
 
@@ -64,9 +64,9 @@ def _few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_line_names_missing_requirements(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     lines = run(tmp_path, *options)
-    assert lines[-2] == "not tested here: flight (no wings); see CONTRIBUTING.md"
-    assert [line for line in lines if "SKIPPED" in line] == ["SKIPPED [1] test_it.py:16: not today"]
-    assert sum("wings" in line for line in lines) == 1
+    assert lines[-2] == "not tested here: feature A (no program A); see CONTRIBUTING.md"
+    assert [line for line in lines if "SKIPPED" in line] == ["SKIPPED [1] test_it.py:16: another reason"]
+    assert sum("program A" in line for line in lines) == 1
     assert "1 passed, 3 skipped" in lines[-1]
 
 

@@ -17,8 +17,8 @@ def test_help_and_version():
 def test_policies_are_listed_and_described():
     assert "SlidingWindowThompson" in run("policies").stdout
     described = run("policies", "LARL").stdout
-    assert "alpha: float, default 1.0" in described
-    assert "s: int, required" in described
+    assert "alpha : float, >= 0, default 1.0" in described
+    assert "s : int, >= 0\n" in described
     assert run("policies", "Nobody").returncode == 2
 
 

@@ -18,7 +18,6 @@ def policies(
     name: Annotated[str | None, typer.Argument(help="Policy to describe.", show_default="list all")] = None,
 ) -> None:
     """List the policies, or describe one and its parameters."""
-    from dataclasses import MISSING, fields
     from inspect import getdoc
 
     from larl.policies import REGISTRY
@@ -30,10 +29,7 @@ def policies(
         return
     if name not in REGISTRY:
         raise InvalidValue("larl policies", "name", name, ", ".join(sorted(REGISTRY)))
-    print(f"{name}\n\n{getdoc(REGISTRY[name])}\n")
-    for field in fields(REGISTRY[name]):
-        default = "required" if field.default is MISSING else f"default {field.default!r}"
-        print(f"  {field.name}: {getattr(field.type, '__name__', field.type)}, {default}")
+    print(f"{name}\n\n{getdoc(REGISTRY[name])}")
 
 
 def precompile(
