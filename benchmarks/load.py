@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from larl.service.clerk import Command
-from larl.service.database import Database, journal
-from larl.service.desk import Desk
-from larl.service.journal import Journal
-from larl.service.minds import Mind
+from larl.service.core.agents import AgentHandle
+from larl.service.core.batch import CommandBatch
+from larl.service.core.commands import Command
+from larl.service.storage.database import Database, journal
+from larl.service.storage.journal import Journal
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
@@ -153,7 +153,7 @@ def measure_rounds(folder: Path, count: int, seconds: float) -> dict[str, Any]:
 def command_time(folder: Path, batch: int) -> float:
     """Return the processor time of a command in µs, including the database, in batches of `batch`."""
     database = Database(f"sqlite:///{folder / f'memory-{batch}.db'}", write=True, create=True)
-    desk = Desk(Journal(database))
+    desk = CommandBatch(Journal(database))
     desk.do([Command("study", "load", "load", STUDY)])
     best = float("inf")
     for step in range(max(300 // batch, 20)):
@@ -203,9 +203,9 @@ async def send_for_all_units(port: int, key: str) -> None:
 
 def unit_bytes() -> int:
     """Return the bytes of the state of one unit."""
-    from larl.service.terms import Terms
+    from larl.service.core.study_config import StudyConfig
 
-    agent = Mind(Terms.of({"study": "load", **STUDY}), 0)
+    agent = AgentHandle(StudyConfig.create({"study": "load", **STUDY}), 0)
     agent.decide("u", None, None)
     return agent.size
 

@@ -98,7 +98,7 @@ def test_control_c_exits_with_130_and_leaves_no_files(study, tmp_path):
     )
     with started("compare", study, "--out", tmp_path / "out") as process:
         assert process.stderr is not None
-        assert "LARL" in process.stderr.readline()  # the first line of progress: it is running
+        assert "blocks" in process.stderr.readline()  # the first line of progress: it is running
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from larl.service import onlooker, overview
+from larl.service.queries import inspector, overview
 from tests.optional import require
 from tests.service.processes import fresh_postgres
 
 
 @pytest.fixture(autouse=True)
 def _busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page may take to read and to follow is no matter of a test: a busy machine takes longer."""
-    monkeypatch.setattr(overview, "SECONDS", 300.0)
-    monkeypatch.setattr(onlooker, "SECONDS", 300.0)
+    """Lift the time limits of the page: a busy machine takes longer."""
+    monkeypatch.setattr(overview, "READ_LIMIT", 300.0)
+    monkeypatch.setattr(inspector, "TIME_LIMIT", 300.0)
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ call(register_unit, "sleep", body=models.NewUnit(unit="u"))
 decision = call(decide, "sleep", body=models.Moment(unit="u", key="1"))
 assert decision.source is models.DecisionSource.POLICY
 taken = call(record_reward, decision.id, body=models.Outcome(key="1", value=0.5))
-assert taken.taken is models.RewardStatus.LEARNT
+assert taken.status is models.RewardStatus.LEARNT
 call(record_delivery, decision.id, body=models.Delivery(key="1"))
 made = models.Made(unit="u", key="2", arm="b", made=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
 call(ingest_decision, "sleep", body=made)
@@ -78,7 +78,7 @@ call(get_unit, "sleep", "u")
 call(list_decisions, "sleep", unit="u")
 call(get_decision, decision.id)
 rewards = call(list_rewards, "sleep")
-assert [(each.decision, each.value, each.taken, each.default) for each in rewards.items] == [
+assert [(each.decision, each.value, each.status, each.default) for each in rewards.items] == [
     (decision.id, 0.5, models.RewardStatus.LEARNT, False)
 ]
 call(list_issues, "sleep")

@@ -1,83 +1,92 @@
-"""A service without HTTP: what is asked is checked as over HTTP, and done at a desk of its own."""
+"""A service without HTTP: requests are validated as over HTTP and executed by a batch of their own."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from larl.service import asked
-from larl.service.clerk import Command
-from larl.service.database import Database
-from larl.service.desk import Desk
-from larl.service.journal import Journal
-from larl.service.problems import Problem
-from larl.service.replay import Replay
-from larl.service.views import Views
+from larl.service.core.batch import CommandBatch
+from larl.service.core.commands import Command
+from larl.service.core.problems import Problem
+from larl.service.ops.replay import Replay
+from larl.service.queries.journal_queries import JournalQueries
+from larl.service.schemas import requests
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 
 UCB = {"policy": "UCB"}
 LARL = {"policy": "LARL", "s": 1}
 
 
 class Host:
-    """Asks a desk. Refusals are raised."""
+    """Sends commands to a batch. Refusals are raised."""
 
     def __init__(self, storage: str, **options: Any) -> None:
         self.database = Database(storage, write=True, create=True)
-        self.book, self.alerts = Journal(self.database), []
-        self.desk = Desk(self.book, alert=self.alerts.append, **{"seconds": 60.0} | options)
-        self.views = Views(self.book)
+        self.journal, self.alerts = Journal(self.database), []
+        self.batch = CommandBatch(self.journal, alert=self.alerts.append, **{"timeout": 60.0} | options)
+        self.queries = JournalQueries(self.journal)
 
     def close(self) -> None:
-        self.desk.close()
+        self.batch.close()
         self.database.close()
 
-    def make(self, study: str = "sleep", **terms: Any) -> Any:
-        body = asked.NewStudy(**{"study": study, "arms": ["a", "b"], "policy": UCB, "seed": 7} | terms)
-        words = body.words()
-        del words["study"]
-        return self._ask("study", study, study, words)
+    def make(self, study: str = "sleep", **settings: Any) -> Any:
+        body = requests.NewStudy(**{"study": study, "arms": ["a", "b"], "policy": UCB, "seed": 7} | settings)
+        return self._send(Command(study, study, body))
 
-    def change(self, key: str, replaces: int, policy: Any, study: str = "sleep", **words: Any) -> Any:
-        body = asked.NewPolicy(key=key, replaces=replaces, policy=policy, reason="", **words)
-        return self._ask("policy", study, key, body.words())
+    def change(self, key: str, replaces: int, policy: Any, study: str = "sleep", **more: Any) -> Any:
+        return self._send(
+            Command(study, key, requests.NewPolicy(key=key, replaces=replaces, policy=policy, reason="", **more))
+        )
 
     def close_study(self, study: str = "sleep", reason: str = "") -> Any:
-        return self._ask("closed", study, "closed", asked.Closing(reason=reason).words())
+        return self._send(Command(study, "closed", requests.CloseStudyRequest(reason=reason)))
 
     def register(self, unit: str, study: str = "sleep") -> Any:
-        return self._ask("unit", study, unit, asked.NewUnit(unit=unit).words(), unit)
+        return self._send(Command(study, unit, requests.NewUnit(unit=unit), unit))
 
-    def decide(self, unit: str, key: str, study: str = "sleep", **words: Any) -> Any:
-        return self._ask("decision", study, key, asked.Moment(unit=unit, key=key, **words).words(), unit)
+    def decide(self, unit: str, key: str, study: str = "sleep", **more: Any) -> Any:
+        return self._send(decision(unit, key, study, **more))
 
-    def ingest(self, unit: str, key: str, study: str = "sleep", **words: Any) -> Any:
-        body = asked.Made(**{"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | words)
-        return self._ask("ingest", study, key, body.words(), unit)
+    def ingest(self, unit: str, key: str, study: str = "sleep", **more: Any) -> Any:
+        values = {"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | more
+        return self._send(Command(study, key, requests.ExternalDecisionRequest(**values), unit))
 
-    def reward(self, decision: str, key: str, value: float | None, **words: Any) -> Any:
-        said = {"decision": decision} | asked.Outcome(key=key, value=value, **words).words()
-        return self._ask("reward", decision.partition(".")[0], key, said)
+    def reward(self, name: str, key: str, value: float | None, **more: Any) -> Any:
+        return self._send(reward(name, key, value, **more))
 
-    def delivered(self, decision: str, key: str, delivered: bool = True) -> Any:
-        said = {"decision": decision} | asked.Delivery(key=key, delivered=delivered).words()
-        return self._ask("delivered", decision.partition(".")[0], key, said)
+    def delivered(self, name: str, key: str, delivered: bool = True) -> Any:
+        body = requests.DeliveryRequest(key=key, delivered=delivered)
+        return self._send(Command(name.partition(".")[0], key, body, decision=name))
 
     def resolve(self, issue: int, study: str = "sleep") -> Any:
-        return self._ask("resolved", study, str(issue), asked.Resolution(note="seen").words(issue=issue))
+        return self._send(Command(study, str(issue), requests.Resolution(note="seen"), issue=issue))
 
     def issues(self, study: str = "sleep") -> list[Any]:
-        found: list[Any] = self.views.issues(study)["items"]
+        found: list[Any] = self.queries.issues(study)["items"]
         return found
 
-    def _ask(self, kind: str, study: str, key: str, words: dict[str, Any], unit: str = "") -> Any:
-        [reply] = self.desk.do([Command(kind, study, key, words, unit)])
+    def _send(self, command: Command[Any]) -> Any:
+        [reply] = self.batch.execute([command])
         if isinstance(reply, Problem):
             raise reply
         return json.loads(reply)
 
     def check(self) -> int:
-        """Every decision made anew comes out the same; how many there are."""
-        return Replay(self.book).run().decisions
+        """Replay everything; return the number of decisions."""
+        return Replay(self.journal).run().decisions
+
+
+def decision(unit: str, key: str, study: str = "sleep", **more: Any) -> Command[Any]:
+    """A request for a decision."""
+    return Command(study, key, requests.DecisionRequest(unit=unit, key=key, **more), unit)
+
+
+def reward(name: str, key: str, value: float | None, **more: Any) -> Command[Any]:
+    """The reward of a decision."""
+    body = requests.RewardRequest(key=key, value=value, **more)
+    return Command(name.partition(".")[0], key, body, decision=name)
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.door import Settings
+from larl.service.http.auth import Auth
+from larl.service.settings import Settings
+from larl.service.storage.database import Database
 
 ARMS = ["rest", "walk", "call"]
 
@@ -20,9 +20,9 @@ ARMS = ["rest", "walk", "call"]
 def client(path: Path, role: str = "admin", **settings: Any) -> Iterator[TestClient]:
     """Somebody with a token of a service that has just begun; `client.token` is it."""
     database = Database(f"sqlite:///{path / 'study.db'}", write=True, create=True)
-    token = Access(database).create("*", role)
+    token = Auth(database).create("*", role)
     try:
-        with TestClient(make_app(database, Settings(**{"rate": 1e6, "seconds": 60.0} | settings))) as found:
+        with TestClient(make_app(database, Settings(**{"rate": 1e6, "timeout": 60.0} | settings))) as found:
             found.token = token  # type: ignore[attr-defined]
             found.headers["Authorization"] = f"Bearer {token}"
             yield found
@@ -37,7 +37,14 @@ def done(answer: Any) -> Any:
 
 
 def make_study(someone: Any, study: str = "sleep", arms: Any = ARMS, **more: Any) -> Any:
-    words = {"study": study, "arms": arms, "policy": {"policy": "UCB"}, "floor": 0.1, "patience": 3, "seed": 1}
+    words = {
+        "study": study,
+        "arms": arms,
+        "policy": {"policy": "UCB"},
+        "min_probability": 0.1,
+        "max_delay": 3,
+        "seed": 1,
+    }
     return done(someone.post("/v1/studies", json=words | more))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from larl.service import access, alerts, door
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.door import Settings
-from larl.service.terms import Terms
+from larl.service.core import alerts
+from larl.service.core.study_config import StudyConfig
+from larl.service.http.auth import Auth
+from larl.service.settings import Settings
+from larl.service.storage.database import Database
 from tests.service.host import UCB
 from tests.service.processes import LARL, Caller, Server
 from tests.waiting import PATIENCE
@@ -60,7 +60,7 @@ class Place:
     """A service that asks for tokens, with one for each role and study."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
-        self.access = Access(database)
+        self.access = Auth(database)
         self.tokens = {(role, of): self.access.create(of, role) for role in ROLES for of in ("sleep", "other", "*")}
         self.app = make_app(database, settings)
         self.client = TestClient(self.app, raise_server_exceptions=False)
@@ -73,7 +73,7 @@ class Place:
 @pytest.fixture
 def place(sqlite: str) -> Iterator[Place]:
     database = Database(sqlite, write=True, create=True)
-    found = Place(database, Settings(rate=1e6, seconds=60.0))
+    found = Place(database, Settings(rate=1e6, timeout=60.0))
     with found.client:
         yield found
     database.close()
@@ -116,15 +116,15 @@ def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(
 ) -> None:
     token, order = place.tokens["admin", "*"], []
     place.ask(token, "POST", "/v1/studies", json=STUDY)
-    mind, preparing, go_on = Terms.mind, threading.Event(), threading.Event()
+    mind, preparing, go_on = StudyConfig.mind, threading.Event(), threading.Event()
 
-    def compiled_at_last(terms: Terms, number: int) -> Any:
+    def compiled_at_last(terms: StudyConfig, number: int) -> Any:
         if terms.study == "slow" and not go_on.is_set():
             preparing.set()
             assert go_on.wait(PATIENCE)
         return mind(terms, number)
 
-    monkeypatch.setattr(Terms, "mind", compiled_at_last)
+    monkeypatch.setattr(StudyConfig, "mind", compiled_at_last)
 
     def make() -> None:
         order.append(place.ask(token, "POST", "/v1/studies", json=STUDY | {"study": "slow"}).status_code)
@@ -264,7 +264,7 @@ def test_the_direct_way_and_the_usual_one_say_the_same(place: Place, token: str 
 
 def test_no_token_unit_or_body_is_in_the_log(sqlite: str, tmp_path: Path) -> None:
     database = Database(sqlite, create=True)
-    token = Access(database).create("*", "admin")
+    token = Auth(database).create("*", "admin")
     database.close()
     with Server(sqlite, tmp_path / "log", "--timeout", "60") as server, Caller(server.port, token, 120.0) as caller:
         assert caller.post("/v1/studies", **STUDY).status == 200
@@ -289,7 +289,7 @@ def test_a_service_that_anybody_could_reach_needs_a_token(sqlite: str, options: 
 
 @pytest.mark.timing
 def test_people_are_told_by_a_request_and_by_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "SECONDS", PATIENCE)
+    monkeypatch.setattr(alerts, "TIMEOUT", PATIENCE)
     got: list[bytes] = []
 
     class Receiver(BaseHTTPRequestHandler):

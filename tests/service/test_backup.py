@@ -14,11 +14,12 @@ import typer.testing
 
 from larl._core.validation import InvalidValue
 from larl.cli import app
-from larl.service.access import Access
-from larl.service.backup import Counts, backup, restore, verify
-from larl.service.database import Database, StorageError, journal, sessions, snapshots, tokens
-from larl.service.journal import Journal
-from larl.service.replay import Replay
+from larl.service.http.auth import Auth
+from larl.service.ops.backup import Counts, backup, restore, verify
+from larl.service.ops.replay import Replay
+from larl.service.storage.database import Database, StorageError
+from larl.service.storage.journal import Journal
+from larl.service.storage.tables import journal, sessions, snapshots, tokens
 from tests.service import records
 from tests.waiting import PATIENCE
 
@@ -69,7 +70,7 @@ def test_there_and_back(url: str, file: Path, target: str, tmp_path: Path) -> No
     assert restore(file, target) == (len(rows), len(held)) == verify(file)
     assert stored(target) == [rows, held, [], []]
     database = Database(target)
-    assert Replay(Journal(database)).run().rows == len(rows)
+    assert Replay(Journal(database)).run().events == len(rows)
     database.close()
     saved(target, tmp_path / "again.gz")
     restore(tmp_path / "again.gz", f"sqlite:///{tmp_path / 'back.db'}")
@@ -96,7 +97,7 @@ def test_a_storage_in_use_is_not_written_to(file: Path, target: str) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.5, 0.9, 0.999])
 def test_a_file_that_was_cut_short(file: Path, tmp_path: Path, share: float) -> None:
-    whole, cut = file.read_bytes(), tmp_path / "cut.gz"
+    check_complete, cut = file.read_bytes(), tmp_path / "cut.gz"
     cut.write_bytes(whole[: int(share * len(whole))])
     refused(cut, tmp_path)
 
@@ -142,8 +143,8 @@ def test_a_value_that_was_edited(file: Path, tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from larl.service.access import Access
-from larl.service.backup import restore
+from larl.service.http.auth import Auth
+from larl.service.ops.backup import restore
 left = 100
 def step():
     global left
@@ -184,7 +185,7 @@ def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Pat
     thread.start()
     assert begun.wait(PATIENCE)
     records.trial(host, "second")
-    Access(host.database).create("*", "host")
+    Auth(host.database).create("*", "host")
     going.set()
     thread.join()
     database.close()

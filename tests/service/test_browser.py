@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from larl.service.access import Access
-from larl.service.clock import now
-from larl.service.database import Database
-from larl.service.journal import Journal
-from larl.service.troubles import Troubles
+from larl.service.core.clock import now
+from larl.service.core.issues import IssueLog
+from larl.service.http.auth import Auth
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 from tests.service.browser import Browser, Tab, browser
 from tests.service.processes import reserve_port
 from tests.service.running import serving
@@ -57,19 +57,25 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
 def site(storage: str) -> Iterator[Site]:
     """A service with a study of two units, in which something has gone wrong."""
     database = Database(storage, create=True)
-    host, admin = Access(database).create("*", "host"), Access(database).create("*", "admin")
+    host, admin = Auth(database).create("*", "host"), Auth(database).create("*", "admin")
     with reserve_port() as reserved:
         port = int(reserved.getsockname()[1])
         with serving(storage, port=port) as url:
             found = Site(url, host, admin)
-            words = {"study": "sleep", "arms": ARMS, "policy": {"policy": "UCB"}, "floor": 0.1, "patience": 3}
+            words = {
+                "study": "sleep",
+                "arms": ARMS,
+                "policy": {"policy": "UCB"},
+                "min_probability": 0.1,
+                "max_delay": 3,
+            }
             found.post("studies", words, admin)
             for i in range(12):
                 found.decide(f"first-{i}", f"unit-{i % 2}", i / 10 if i != 3 else None)
-        book = Journal(database)
-        with book.turn() as turn:
+        journal = Journal(database)
+        with journal.transaction() as tx:
             words_of_it = ("the policy failed: it lost its way", "the fixed probabilities decided")
-            Troubles().note(turn, "sleep", "red", "policy", "unit-1", *words_of_it, now())
+            IssueLog().record(tx, "sleep", "red", "policy", "unit-1", *words_of_it, now())
         with serving(storage, port=port):  # anew: it numbers the rows after those
             yield found
     database.close()
@@ -251,7 +257,7 @@ def test_what_there_is_not_is_said(tab: Tab, site: Site) -> None:
 
 def test_a_service_that_is_gone_is_said_to_be_and_comes_back(tab: Tab, tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    with_token = Access(Database(storage, create=True)).create("*", "analyst")
+    with_token = Auth(Database(storage, create=True)).create("*", "analyst")
     with reserve_port() as reserved:
         port = int(reserved.getsockname()[1])
         with serving(storage, port=port) as url:

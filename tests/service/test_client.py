@@ -44,7 +44,7 @@ def client(address: str) -> Iterator[Client]:
 @pytest.fixture
 def study(client: Client) -> str:
     """A study of its own for each test."""
-    return client.create_study(f"s{uuid4().hex[:12]}", ["a", "b"], UCB, seed=1, floor=0.1, patience=3).study
+    return client.create_study(f"s{uuid4().hex[:12]}", ["a", "b"], UCB, seed=1, min_probability=0.1, max_delay=3).study
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_every_method_and_what_it_returns(client: Client, study: str) -> None:
     assert client.register(study, "u0").number == 0
     decision = client.decide(study, "u0", available=["b"], reason="a is out")
     assert (decision.arm, decision.t, decision.source, decision.probabilities) == ("b", 0, "policy", {"a": 0, "b": 1})
-    assert client.observe(decision, np.float32(0.5)).taken == "learnt"
-    assert client.observe(decision.id, 0.75).taken == "corrected"
+    assert client.observe(decision, np.float32(0.5)).status == "learnt"
+    assert client.observe(decision.id, 0.75).status == "corrected"
     assert client.delivered(decision).delivered
     made = client.ingest(study, "u1", "a", datetime(2026, 1, 1, tzinfo=UTC), probabilities={"a": 0.5, "b": 0.5})
     assert (made.source, made.unit) == ("host", "u1")
@@ -118,14 +118,14 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_decision(
     try:
         with Client(proxy.address, timeout=PATIENCE, retries=3) as behind:
             first = behind.decide(study, "u", key="once")
-            assert proxy.taken == 3, "two answers were lost"
+            assert proxy.status == 3, "two answers were lost"
             behind.close()
             reward = behind.observe(first, 1.0, key="once")
-            assert proxy.taken == 6, "and two more"
+            assert proxy.status == 6, "and two more"
     finally:
         proxy.close()
     assert client.decide(study, "u", key="once") == first, "what came through is what was stored"
-    assert reward.taken == "learnt"
+    assert reward.status == "learnt"
     assert [(each.id, each.reward) for each in client.decisions(study)] == [(first.id, 1.0)]
     assert len(list(client.rewards(study))) == 1
 
@@ -136,11 +136,11 @@ def test_a_connection_is_kept_and_one_that_went_stale_is_replaced(address: str, 
         with Client(proxy.address, timeout=PATIENCE, retries=0) as behind:
             behind.decide(study, "u")
             behind.decide(study, "u")
-            assert proxy.taken == 1
+            assert proxy.status == 1
             for near in proxy._open:
                 near.shutdown(socket.SHUT_RDWR)
             behind.decide(study, "u")
-            assert proxy.taken == 2
+            assert proxy.status == 2
     finally:
         proxy.close()
 
@@ -253,7 +253,7 @@ def test_a_host_decides_itself_and_tells_later(
         assert back.pending == [made]
         later = back.decide(study, "u")
         assert back.pending == []
-        assert back.observe(made, 0.25).taken == "repaired"
+        assert back.observe(made, 0.25).status == "repaired"
     told, decided = client.decisions(study)
     assert (told.t, told.source, told.arm, told.reward) == (0, "host", made.arm, 0.25)
     assert (decided.t, decided.id) == (1, later.id)

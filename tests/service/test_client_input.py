@@ -11,8 +11,8 @@ import pytest
 
 import larl
 from larl.client import Client
-from larl.service.access import Access
-from larl.service.database import Database
+from larl.service.http.auth import Auth
+from larl.service.storage.database import Database
 from tests.service.running import running
 
 
@@ -50,7 +50,7 @@ def test_a_context_may_be_an_array(client: Client) -> None:
 def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:
     """As one that was read from a file, or printed by a command."""
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", create=True)
-    token = Access(database).create("*", "admin")
+    token = Auth(database).create("*", "admin")
     database.close()
     with running(tmp_path) as address, Client(address, f"{token}\n") as client:
         assert client.studies() == []

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from larl.service.database import Database
-from larl.service.journal import Journal
-from larl.service.replay import Replay
+from larl.service.ops.replay import Replay
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 from tests.service.figures import amount, keep
 from tests.service.host import LARL as POLICY
 from tests.service.host import hosts
@@ -60,7 +60,7 @@ def _repeat(ports: Sequence[int], client: int) -> dict[str, set[bytes]]:
 def _same_answers(servers: Sequence[Server], name: str) -> None:
     ports = [server.port for server in servers]
     with Caller(ports[0], timeout=120.0) as caller:
-        terms = {"policy": POLICY, "floor": 0.1, "pooling": "partial", "seed": 7}
+        terms = {"policy": POLICY, "min_probability": 0.1, "pooling": "partial", "seed": 7}
         assert caller.post("/v1/studies", study="sleep", arms=["a", "b"], **terms).status == 200
     with ThreadPoolExecutor(CLIENTS) as pool:
         found = list(pool.map(lambda client: _repeat(ports, client), range(CLIENTS)))
@@ -98,7 +98,7 @@ def test_a_key_has_one_decision_in_two_processes(postgres: str, tmp_path: Path) 
 @pytest.mark.parametrize("pooling", ["none", "full", "partial"])
 def test_a_unit_served_by_two_processes_in_turn_is_one_unit(postgres: str, pooling: str) -> None:
     with hosts(postgres, 2) as both:
-        both[0].make(policy=POLICY, floor=0.1, pooling=pooling, patience=3, default_reward=0.0)
+        both[0].make(policy=POLICY, min_probability=0.1, pooling=pooling, max_delay=3, default_reward=0.0)
         for i in range(30):
             one, other = both[i % 2], both[(i + 1) % 2]
             said = one.decide(f"u{i % 3}", f"k{i}")
@@ -108,7 +108,7 @@ def test_a_unit_served_by_two_processes_in_turn_is_one_unit(postgres: str, pooli
             if i % 4:
                 other.reward(said["id"], f"k{i}", float(i % 5))
             if i == 15:
-                other.change("p", 1, POLICY | {"s": 2}, floor=0.2)
+                other.change("p", 1, POLICY | {"s": 2}, min_probability=0.2)
         both[0].check()
 
 

@@ -11,18 +11,18 @@ import pandas as pd
 import pytest
 import typer.testing
 import vowpalwabbit
+from larl.service.export.files.table import Table
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
 from larl._core.validation import InvalidValue
 from larl.cli import app
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.export import export
-from larl.service.journal import Journal
-from larl.service.table import Table
-from larl.service.views import Views
+from larl.service.export.files import export
+from larl.service.http.auth import Auth
+from larl.service.queries.journal_queries import JournalQueries
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 from tests.optional import LIFEJACKET
 from tests.service import records
 
@@ -49,7 +49,7 @@ def test_a_table_has_every_decision_as_the_service_shows_it(url: str, tmp_path: 
     assert exported(url, "alone", "csv", tmp_path / "a.csv") == {}
     rows = read(tmp_path / "a.csv")
     database = Database(url)
-    seen = Views(Journal(database)).decisions("alone", limit=1000)["items"]
+    seen = JournalQueries(Journal(database)).decisions("alone", limit=1000)["items"]
     database.close()
     assert [row["id"] for row in rows] == [each["id"] for each in seen]
     for row, each in zip(rows, seen, strict=True):
@@ -129,7 +129,7 @@ def test_vowpal_wabbit_gets_contexts_and_the_arms_that_were_offered(tmp_path: Pa
 
 def test_vowpal_wabbit_reads_what_is_meant(tmp_path: Path) -> None:
     host = records.Host(f"sqlite:///{tmp_path / 's.db'}")
-    host.study("s", records.LARL | {"context": 2}, arms=("a", "b"), seed=2, floor=0.1)
+    host.study("s", records.LARL | {"context": 2}, arms=("a", "b"), seed=2, min_probability=0.1)
     made = []
     for i in range(20):
         made.append(host.send("decision", "s", {"unit": f"u{i % 3}", "context": [0.5, i / 8]}, f"u{i % 3}"))
@@ -231,7 +231,7 @@ def test_what_lifejacket_would_not_take_is_refused(tmp_path: Path, what: str, me
 def test_an_analyst_may_export_over_http_and_a_host_may_not(url: str, tmp_path: Path, kind: str) -> None:
     exported(url, "alone", kind, tmp_path / "a")
     database = Database(url, write=True)
-    roles = {role: Access(database).create("alone", role) for role in ("analyst", "host")}
+    roles = {role: Auth(database).create("alone", role) for role in ("analyst", "host")}
     with TestClient(make_app(database)) as client:
 
         def get(role: str, study: str, **words: Any) -> Any:

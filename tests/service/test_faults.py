@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from larl.service import alerts, asked
-from larl.service.clerk import Command
-from larl.service.database import Database, StorageError
-from larl.service.desk import Desk
-from larl.service.journal import Journal
-from larl.service.minds import Mind
-from larl.service.replay import Replay
+from larl.service.core import alerts
+from larl.service.schemas import requests
+from larl.service.storage.database import Database, StorageError
+from larl.service.core.batch import CommandBatch
+from larl.service.storage.journal import Journal
+from larl.service.core.agents import AgentHandle
+from larl.service.ops.replay import Replay
 from tests.service import awkward
-from tests.service.host import UCB, hosts
+from tests.service.host import UCB, decision, hosts, reward
 from tests.service.processes import Caller, Server
 from tests.waiting import PATIENCE
 
@@ -33,10 +33,10 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
     with awkward.known(), hosts(sqlite) as [host]:
         host.make(policy={"policy": "Awkward", "wrong": AWKWARD[how]}, fallback={"a": 0.25, "b": 0.75})
         first = host.decide("u", "1")
-        assert host.reward(first["id"], "1", 1.0)["taken"] == "learnt"
+        assert host.reward(first["id"], "1", 1.0)["status"] == "learnt"
         second = host.decide("u", "2")
-        host.desk._watch.seconds = 0.1 if how == "hangs" else 60.0
-        taken = host.reward(second["id"], "2", 1.0)["taken"]
+        host.batch.runner.seconds = 0.1 if how == "hangs" else 60.0
+        taken = host.reward(second["id"], "2", 1.0)["status"]
         assert taken == ("learnt" if how == "is no number" else "stored")
         third = host.decide("u", "3")
         assert (third["source"], third["fallback"], third["t"]) == ("fallback", True, 2)
@@ -46,7 +46,7 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
         [alert] = host.alerts
         assert alert["code"] == "policy"
         assert "unit" not in alert
-        host.desk._watch.seconds = 60.0
+        host.batch.runner.seconds = 60.0
         assert host.decide("other", "4")["source"] == "policy"  # of which it has learnt nothing yet
         host.change("p", 1, UCB)
         assert host.decide("u", "5")["source"] == "policy"
@@ -54,26 +54,23 @@ def test_a_policy_that_goes_wrong_is_replaced_by_flagged_fallbacks(sqlite: str, 
 
 def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of commands that are done in one turn, those of the unit get along without it, and the others do not notice."""
-    observe, free = Mind.observe, threading.Event()
+    observe, free = AgentHandle.observe, threading.Event()
 
-    def waits(mind: Mind, decision: str, *words: Any) -> str:
+    def waits(mind: AgentHandle, decision: str, *words: Any) -> str:
         assert decision != second or free.wait(PATIENCE)
         return observe(mind, decision, *words)
 
     with hosts(sqlite) as [host]:
         host.make()
-        assert host.reward(host.decide("u", "1")["id"], "1", 1.0)["taken"] == "learnt"
+        assert host.reward(host.decide("u", "1")["id"], "1", 1.0)["status"] == "learnt"
         second = host.decide("u", "2")["id"]
-        monkeypatch.setattr(Mind, "observe", waits)
-        host.desk._watch.seconds = 2.0  # which no other unit needs, however busy the machine
+        monkeypatch.setattr(AgentHandle, "observe", waits)
+        host.batch.runner.seconds = 2.0  # which no other unit needs, however busy the machine
 
-        def decision(unit: str) -> Command:
-            return Command("decision", "sleep", unit, asked.Moment(unit=unit, key=unit).words(), unit)
-
-        reward = Command("reward", "sleep", "2", {"decision": second, "value": 1.0, "arm": None})
-        replies = host.desk.do([decision("v"), reward, decision("u"), decision("w"), decision("v")])
+        commands = [decision("v", "v"), reward(second, "2", 1.0), *(decision(each, each) for each in "uwv")]
+        replies = host.batch.execute(commands)
         before, taken, stuck, after, again = (json.loads(reply) for reply in replies if isinstance(reply, bytes))
-        assert (before["source"], taken["taken"], stuck["source"], after["source"]) == (
+        assert (before["source"], taken["status"], stuck["source"], after["source"]) == (
             "policy",
             "stored",
             "fallback",
@@ -81,36 +78,36 @@ def test_a_policy_that_is_stuck_holds_up_what_is_its_own(sqlite: str, monkeypatc
         )
         assert (stuck["t"], again) == (2, before)
         assert [issue["unit"] for issue in host.issues()] == ["u"]
-        rows = host.book.select()
+        rows = host.journal.select()
         assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
         assert [row.unit for row in rows if row.kind == "unit"] == ["u", "v", "w"]
-        host.desk._watch.seconds = 60.0
+        host.batch.runner.seconds = 60.0
         free.set()
 
 
 def test_a_policy_that_is_stuck_once_has_failed_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else its command asked of it: the next decision is the policy's again."""
-    decide, free = Mind.decide, threading.Event()
+    decide, free = AgentHandle.decide, threading.Event()
 
     def waits(*words: Any) -> Any:
         assert free.wait(PATIENCE)
         return decide(*words)
 
-    monkeypatch.setattr(Mind, "decide", waits)
+    monkeypatch.setattr(AgentHandle, "decide", waits)
     free.set()
     with hosts(sqlite) as [host]:
-        host.make(patience=2, default_reward=0.5)
+        host.make(max_delay=2, default_reward=0.5)
         host.decide("u", "1")
         host.decide("u", "2")
-        host.desk._watch.seconds = 0.3
+        host.batch.runner.seconds = 0.3
         free.clear()
         assert host.decide("u", "3")["source"] == "fallback"  # and the reward of the first is due
         free.set()
-        host.desk._watch.seconds = 60.0
+        host.batch.runner.seconds = 60.0
         assert host.decide("u", "4")["source"] == "policy"
         [issue] = host.issues()
-        assert issue["done"] == "a decision was made by the fixed probabilities"
-        kinds = [row.kind for row in host.book.select()]
+        assert issue["done"] == "a decision was made with the fallback probabilities"
+        kinds = [row.kind for row in host.journal.select()]
         assert kinds == ["study", "unit", "decision", "decision", "issue", "default", "decision", "default", "decision"]
         assert host.check() == 4
 
@@ -119,7 +116,7 @@ def test_a_policy_that_would_end_the_thread_is_one_that_fails(sqlite: str, monke
     with hosts(sqlite) as [host]:
         host.make()
         with monkeypatch.context() as patch:
-            patch.setattr(Mind, "decide", lambda *_: sys.exit("enough"))
+            patch.setattr(AgentHandle, "decide", lambda *_: sys.exit("enough"))
             assert host.decide("u", "1")["source"] == "fallback"
         assert host.decide("u", "2")["source"] == "policy"
         assert "SystemExit: enough" in host.issues()[0]["happened"]
@@ -154,27 +151,27 @@ def test_a_storage_that_breaks_while_a_mind_is_loaded_is_not_a_policy_that_fails
     other = sqlite3.connect(sqlite.removeprefix("sqlite:///"))
     other.execute("ALTER TABLE snapshots RENAME TO hidden")
     database = Database(sqlite, write=True)
-    desk = Desk(Journal(database), seconds=60.0)
+    batch = CommandBatch(Journal(database), timeout=60.0)
     with pytest.raises(StorageError, match="no such table: snapshots"):
-        desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
+        batch.execute([decision("u", "2")])
     other.execute("ALTER TABLE hidden RENAME TO snapshots")
     other.close()
-    [reply] = desk.do([Command("decision", "sleep", "2", asked.Moment(unit="u", key="2").words(), "u")])
+    [reply] = batch.execute([decision("u", "2")])
     assert json.loads(reply)["source"] == "policy"  # type: ignore[arg-type]
-    assert [row.kind for row in desk._book.select()] == ["study", "unit", "decision", "decision"]
-    desk.close()
+    assert [row.kind for row in batch.journal.select()] == ["study", "unit", "decision", "decision"]
+    batch.close()
     database.close()
 
 
 def test_a_storage_that_somebody_else_locks_is_a_refusal(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("larl.service.database.BUSY", 0.2)
+    monkeypatch.setattr("larl.service.storage.database.BUSY", 0.2)
     with hosts(sqlite) as [host]:
         host.make()
         other = sqlite3.connect(sqlite.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StorageError, match="locked"):
             host.decide("u", "1")
-        assert host.views.study("sleep")["policy_version"] == 1  # reading goes on
+        assert host.queries.state("sleep").info().policy_version == 1  # reading goes on
         other.execute("ROLLBACK")
         other.close()
         assert host.decide("u", "1")["t"] == 0
@@ -186,9 +183,9 @@ def test_times_around_a_change_of_clocks_are_stored_in_utc(sqlite: str) -> None:
         host.make()
         for i, made in enumerate(["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T01:30:00Z"]):
             host.ingest("u", str(i), made=made)
-        rows = [row for row in host.book.all() if row.kind == "decision"]
-        assert [row.asked["made"][:16] for row in rows] == ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T01:30"]
-        assert all(row.at.endswith("Z") and row.asked["made"].endswith("Z") for row in rows)
+        rows = [row for row in host.journal.all() if row.kind == "decision"]
+        assert [row.request["made"][:16] for row in rows] == ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T01:30"]
+        assert all(row.at.endswith("Z") and row.request["made"].endswith("Z") for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -196,26 +193,27 @@ def test_times_around_a_change_of_clocks_are_stored_in_utc(sqlite: str) -> None:
 )
 def test_a_time_of_which_the_distance_from_utc_is_not_known_is_refused(made: object) -> None:
     with pytest.raises(ValidationError):
-        asked.Made(unit="u", key="k", arm="a", made=made)  # type: ignore[arg-type]
+        requests.ExternalDecisionRequest(unit="u", key="k", arm="a", made=made)  # type: ignore[arg-type]
 
 
 def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served(
     sqlite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from larl.service import minds, server
+    from larl.service import server
+from larl.service.core import agents
 
     with hosts(sqlite) as [host]:
         with awkward.known():
             host.make("awkward", policy={"policy": "Awkward"})
         host.make("fine")
         monkeypatch.setattr(minds, "_WARM", set())  # as in a new process, which does not know such a policy
-        server.prepare(host.book)
+        server.prepare(host.journal)
         assert "awkward cannot be prepared" in capsys.readouterr().err
         assert host.decide("u", "1", "fine")["source"] == "policy"
 
 
 def test_a_receiver_of_alerts_that_never_answers_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "SECONDS", PATIENCE)
+    monkeypatch.setattr(alerts, "TIMEOUT", PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sender = alerts.Alerts(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
         for _ in range(50):

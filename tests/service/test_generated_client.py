@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
+from larl.service.http.auth import Auth
+from larl.service.storage.database import Database
 from tests.optional import OPENAPI
 from tests.service.running import running
 
@@ -27,7 +27,7 @@ def test_operations_have_plain_names() -> None:
 
 
 def test_no_generated_name_stands_for_two_things() -> None:
-    """Generators call a field's own enum by its schema and field: Reward.taken is RewardTaken, if it has no name."""
+    """Generators call a field's own enum by its schema and field: Reward.status is RewardTaken, if it has no name."""
     schemas = DESCRIPTION["components"]["schemas"]
     inline = {
         f"{name}{''.join(part.title() for part in field.split('_'))}"
@@ -41,7 +41,7 @@ def test_no_generated_name_stands_for_two_things() -> None:
 @pytest.mark.needs("openapi")
 def test_a_generated_client_calls_every_operation(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", create=True)
-    token = Access(database).create("*", "admin")
+    token = Auth(database).create("*", "admin")
     database.close()
     description, options = tmp_path / "openapi.json", tmp_path / "options.json"
     description.write_text(json.dumps(DESCRIPTION))

@@ -17,10 +17,10 @@ from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.door import Settings
+from larl.service.http.auth import Auth
+from larl.service.settings import Settings
+from larl.service.storage.database import Database
 from tests.service.figures import keep
 
 EXAMPLES = int(os.environ.get("LARL_EXAMPLES", "15"))
@@ -37,7 +37,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The description, over a service that runs and has a study with a decision in it."""
     folder: Path = tmp_path_factory.mktemp("interface")
     database = Database(f"sqlite:///{folder}/study.db", write=True, create=True)
-    token = {"Authorization": f"Bearer {Access(database).create('*', 'admin')}"}
+    token = {"Authorization": f"Bearer {Auth(database).create('*', 'admin')}"}
     app = make_app(database, Settings(rate=1e9))
     del app.openapi()["security"]  # a token is always sent here; test_access.py tries without
     with TestClient(app, headers=token) as client:

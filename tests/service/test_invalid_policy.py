@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from larl.live.files import state_arrays
-from larl.service.evidence import evidence
-from larl.service.minds import Mind
+from larl.service.core.agents import AgentHandle
+from larl.service.queries.model_weights import evidence
 from tests.service import awkward
 from tests.service.host import UCB, hosts
 from tests.service.studying import client, decide, done, make_study, reward
@@ -38,7 +38,7 @@ def test_fallbacks_go_on_and_replays_agree(sqlite: str, how: str) -> None:
                 assert (made["source"], made["fallback"], made["t"]) == ("fallback", True, i)
                 assert made["probabilities"] == CHANCES
                 assert (made["expected"], made["width"]) == (None, None)
-                assert host.reward(made["id"], str(i), 1.0)["taken"] in ("learnt", "stored")
+                assert host.reward(made["id"], str(i), 1.0)["status"] in ("learnt", "stored")
             [issue] = host.issues()
             assert (issue["severity"], issue["code"], issue["unit"]) == ("red", "policy", "u")
             assert issue["happened"].startswith("the policy failed: ")
@@ -73,8 +73,8 @@ def test_a_service_that_stops_and_starts_with_such_a_policy_falls_back(sqlite: s
 @pytest.mark.parametrize("how", ["the State has a NaN", "a probability is NaN"])
 def test_over_http_answers_stay_json(tmp_path, how: str) -> None:  # type: ignore[no-untyped-def]
     """No NaN leaves the service: decisions, lists, the page's overviews and exports can all be read."""
-    with awkward.known(), client(tmp_path, seconds=60.0) as admin:
-        make_study(admin, arms=["a", "b"], policy={"policy": "Awkward", "wrong": HOW[how]}, patience=50)
+    with awkward.known(), client(tmp_path, timeout=60.0) as admin:
+        make_study(admin, arms=["a", "b"], policy={"policy": "Awkward", "wrong": HOW[how]}, max_delay=50)
         sources = []
         for i in range(5):
             made = decide(admin, str(i), "u")
@@ -88,14 +88,14 @@ def test_over_http_answers_stay_json(tmp_path, how: str) -> None:  # type: ignor
 
 
 def test_weights_that_are_not_finite_are_not_shown(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    def spoilt(mind: Mind) -> dict[str, float] | None:
+    def spoilt(mind: AgentHandle) -> dict[str, float] | None:
         state = mind.held.state
         state_arrays(state)["log_weight"][...] = np.nan
         return evidence(mind.terms.spec, state)
 
-    with client(tmp_path, seconds=60.0) as admin:
-        make_study(admin, arms=["a", "b"], policy={"policy": "AdaptiveLARL", "s_max": 2}, floor=0.0)
+    with client(tmp_path, timeout=60.0) as admin:
+        make_study(admin, arms=["a", "b"], policy={"policy": "AdaptiveLARL", "s_max": 2}, min_probability=0.0)
         decide(admin, "1", "u")
         assert done(admin.get("/v1/studies/sleep/units/u/overview"))["evidence"] is not None
-        monkeypatch.setattr(Mind, "evidence", spoilt)
+        monkeypatch.setattr(AgentHandle, "evidence", spoilt)
         assert done(admin.get("/v1/studies/sleep/units/u/overview"))["evidence"] is None

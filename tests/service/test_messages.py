@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from larl._core.validation import LARGEST
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.door import Settings
+from larl.service.http.auth import Auth
+from larl.service.settings import Settings
+from larl.service.storage.database import Database
 from tests.service.studying import client as a_client
 
 STUDY = {"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1}
@@ -91,7 +91,13 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
         "arms",
         'arms = ["a"] is not accepted; accepted: a list of 2 or more items',
     ),
-    (STUDIES, STUDY | {"floor": 2}, 422, "floor", "floor = 2 is not accepted; accepted: a number ≤ 1"),
+    (
+        STUDIES,
+        STUDY | {"min_probability": 2},
+        422,
+        "min_probability",
+        "min_probability = 2 is not accepted; accepted: a number ≤ 1",
+    ),
     (STUDIES, STUDY | {"seed": -1}, 422, "seed", "seed = -1 is not accepted; accepted: a number ≥ 0"),
     (STUDIES, STUDY | {"seed": 1.5}, 422, "seed", "seed = 1.5 is not accepted; accepted: a whole number"),
     (
@@ -198,11 +204,11 @@ def test_queries_and_addresses(client: TestClient) -> None:
 
 
 def test_a_study_that_exists_with_other_terms(client: TestClient) -> None:
-    answer = client.post(STUDIES, json=STUDY | {"floor": 0.2, "arms": ["a", "b", "c"]})
+    answer = client.post(STUDIES, json=STUDY | {"min_probability": 0.2, "arms": ["a", "b", "c"]})
     assert answer.status_code == 409
     assert answer.json()["field"] == "study"
     assert answer.json()["detail"] == (
-        'there is a study sleep with other terms: arms = ["a", "b"], not ["a", "b", "c"]; floor = 0.0, not 0.2; '
+        'there is a study sleep with other terms: arms = ["a", "b"], not ["a", "b", "c"]; min_probability = 0.0, not 0.2; '
         "accepted: another name, or the terms that it was created with"
     )
 
@@ -210,7 +216,7 @@ def test_a_study_that_exists_with_other_terms(client: TestClient) -> None:
 def test_a_study_that_exists_with_the_same_terms_written_differently(client: TestClient) -> None:
     """A spec may leave out what has a default: it is the same policy."""
     first = client.post(STUDIES, json=STUDY)
-    again = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 1.0}, "floor": 0.0})
+    again = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 1.0}, "min_probability": 0.0})
     assert (again.status_code, again.content) == (200, first.content)
     other = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 2.0}})
     assert 'policy = {"policy": "UCB"}, not {"policy": "UCB", "alpha": 2.0}' in other.json()["detail"]
@@ -237,7 +243,7 @@ def test_tokens(client: TestClient) -> None:
 
 def test_what_a_token_cannot_do(tmp_path: Any) -> None:
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", write=True, create=True)
-    host, other = Access(database).create("*", "host"), Access(database).create("other", "admin")
+    host, other = Auth(database).create("*", "host"), Auth(database).create("other", "admin")
     with TestClient(make_app(database, Settings())) as client:
         answer = client.get(STUDIES)
         assert answer.json()["detail"] == "a token is required; accepted: the header Authorization: Bearer larl_…"
@@ -266,5 +272,5 @@ def test_a_reward_that_no_agent_takes_is_refused_and_no_failure_of_the_policy(cl
     path = f"/v1/decisions/{client.decision}/reward"  # type: ignore[attr-defined]
     answer = client.post(path, json={"key": "large", "value": 1e120})
     assert (answer.status_code, answer.json()["field"]) == (422, "value")
-    assert client.post(path, json={"key": "limit", "value": LARGEST}).json()["taken"] == "learnt"
+    assert client.post(path, json={"key": "limit", "value": LARGEST}).json()["status"] == "learnt"
     assert client.get("/v1/studies/sleep/issues").json()["items"] == []

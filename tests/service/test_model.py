@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from larl.service.problems import Problem
+from larl.service.core.problems import Problem
 from tests.service.figures import amount, keep
 from tests.service.host import LARL, UCB, Host
 
@@ -95,7 +95,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(
         explicit=st.booleans(),
-        patience=st.integers(1, 4),
+        max_delay=st.integers(1, 4),
         default=st.sampled_from([None, 0.25]),
         policy=st.sampled_from([UCB, LARL]),
         pooling=st.sampled_from(["none", "none", "partial"]),
@@ -105,9 +105,9 @@ class Machine(RuleBasedStateMachine):
         self.host.make(
             policy=LARL if self.pooled else policy,
             pooling=pooling,
-            patience=patience,
+            max_delay=patience,
             default_reward=default,
-            floor=FLOOR,
+            min_probability=FLOOR,
             registration="explicit" if explicit else "first_decision",
         )
 
@@ -173,7 +173,7 @@ class Machine(RuleBasedStateMachine):
         expected = 409 if self.model.closed else 422 if nothing else None
         answer = self.ask(expected, "reward", decision=step.id, value=value, arm=arm)
         if answer is not None and not self.pooled:  # what a cohort can still learn depends on all of its units
-            assert answer["taken"] == self.model.taken(unit, t, value, arm)
+            assert answer["status"] == self.model.status(unit, t, value, arm)
 
     @precondition(lambda self: any(self.model.units.values()))
     @rule(pick=PICK, delivered=st.booleans())
@@ -222,7 +222,7 @@ class Machine(RuleBasedStateMachine):
         if politely:
             self.host.close()
         else:
-            self.host.desk._watch.close()
+            self.host.batch.runner.close()
             self.host.database.close()
         self.host = Host(self.storage)
 
@@ -239,7 +239,7 @@ class Machine(RuleBasedStateMachine):
         """What can be read is what the model knows."""
         names = ("id", "arm", "played", "reward", "state", "delivered")
         for unit, steps in self.model.units.items():
-            found = self.host.views.decisions("sleep", unit)["items"]
+            found = self.host.queries.decisions("sleep", unit)["items"]
             known = [(step.id, step.arm, step.played, step.value, step.state, step.delivered) for step in steps]
             assert [tuple(each[name] for name in names) for each in found] == known
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import larl
-from larl.service import desk, overview
-from larl.service.evidence import evidence
-from larl.service.series import BUCKETS, MOST_ARMS, Series
-from larl.service.tally import STATES
+from larl.service.queries import overview
+from larl.service.queries.model_weights import model_weights
+from larl.service.queries.series import BUCKETS, MAX_ARMS, Series
+from larl.service.queries.statistics import STATES
 from tests.service.studying import ARMS, client, decide, done, live, make_study, reward
 
 AUTO = larl.Auto(orders=(1, 3), particles=32)
@@ -103,12 +103,12 @@ def test_many_buckets_become_wide_ones() -> None:
 def test_of_many_arms_the_rare_ones_are_shown_together(tmp_path: Path) -> None:
     arms = [f"arm {i}" for i in range(40)]
     with client(tmp_path) as someone:
-        make_study(someone, arms=arms, floor=0.0)
+        make_study(someone, arms=arms, min_probability=0.0)
         for i in range(30):
             decide(someone, str(i), "u", available=[arms[7]] if i % 2 else [arms[i]])
         found = done(someone.get("/v1/studies/sleep/overview"))
         assert found["arms"][0] == "arm 7"
-        assert len(found["arms"]) == MOST_ARMS - 1
+        assert len(found["arms"]) == MAX_ARMS - 1
         assert found["other_arms"] == 40 - len(found["arms"])
         assert sum(column[0] for column in found["days"]["shares"]) == pytest.approx(1.0, rel=1e-4)
         assert sum(column[0] for column in found["days"]["probabilities"]) == pytest.approx(1.0, rel=1e-4)
@@ -129,7 +129,7 @@ def test_what_is_known_is_not_sent_again(tmp_path: Path) -> None:
 
 def test_a_long_journal_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "STRETCH", 50)
-    monkeypatch.setattr(overview, "SECONDS", 0.0)
+    monkeypatch.setattr(overview, "READ_LIMIT", 0.0)
     with client(tmp_path) as someone:
         make_study(someone)
         for i in range(120):
@@ -145,7 +145,7 @@ def test_many_may_look_while_it_is_counted(tmp_path: Path, monkeypatch: pytest.M
     with client(tmp_path) as someone:
         make_study(someone)
         live(someone, 80)
-        overviews = overview.Overviews(someone.app.state.service.book, someone.app.state.service.views)
+        overviews = overview.Overviews(someone.app.state.service.queries)
         seen: list[Any] = []
         threads = [threading.Thread(target=lambda: seen.append(overviews.study("sleep"))) for _ in range(8)]
         for thread in threads:
@@ -180,10 +180,10 @@ def test_issues_are_open_until_they_are_resolved(tmp_path: Path) -> None:
     with client(tmp_path) as someone:
         make_study(someone)
         service = someone.app.state.service
-        with service.book.turn() as turn:
+        with service.queries.journal.transaction() as tx:
             for severity, code in (("yellow", "clock"), ("red", "policy"), ("green", "note")):
                 words = (severity, code, "", f"{code} happened", "nothing", "2026-01-01T00:00:00.000000Z")
-                service.writer.desk._troubles.note(turn, "sleep", *words)
+                service.commands.batch.issues.record(tx, "sleep", *words)
         found = done(someone.get("/v1/studies/sleep/overview"))
         assert found["issues"] == {"red": 1, "yellow": 1, "green": 1}
         assert [each["severity"] for each in found["open"]] == ["red", "yellow", "green"]
@@ -228,7 +228,7 @@ def test_evidence_is_the_weight_of_each_world(spec: larl.policies.Policy) -> Non
         world = 0.95 * world + 0.3 * luck.normal()
         arm = int(luck.integers(2))
         agent.observe(agent.record(agent.arms[arm]), (1 - 2 * arm) * world + 0.1 * luck.normal())
-    found = evidence(spec, agent.state)
+    found = model_weights(spec, agent.state)
     assert found is not None
     assert sum(found.values()) == pytest.approx(1.0)
     assert all(weight >= 0.0 for weight in found.values())
@@ -238,24 +238,24 @@ def test_evidence_is_the_weight_of_each_world(spec: larl.policies.Policy) -> Non
 
 def test_before_anything_is_learnt_evidence_is_what_is_believed_a_priori() -> None:
     labels = list(
-        evidence(larl.Auto(orders=(1, 3), particles=32), larl.Auto(orders=(1, 3), particles=32).init(2)) or ()
+        model_weights(larl.Auto(orders=(1, 3), particles=32), larl.Auto(orders=(1, 3), particles=32).init(2)) or ()
     )
     assert labels == ["arms stand still", "arms wander", "state turns", "order 1", "order 3"]
-    assert list(evidence(larl.AdaptiveLARL(2), larl.AdaptiveLARL(2).init(2)) or ()) == ["s = 0", "s = 1", "s = 2"]
-    assert evidence(larl.LARLBIC(20, s_max=4), larl.LARLBIC(20, s_max=4).init(2)) is None
-    assert evidence(larl.UCB(), larl.UCB().init(2)) is None
+    assert list(model_weights(larl.AdaptiveLARL(2), larl.AdaptiveLARL(2).init(2)) or ()) == ["s = 0", "s = 1", "s = 2"]
+    assert model_weights(larl.LARLBIC(20, s_max=4), larl.LARLBIC(20, s_max=4).init(2)) is None
+    assert model_weights(larl.UCB(), larl.UCB().init(2)) is None
 
 
 @pytest.mark.parametrize("spec", [larl.LARLBIC(5, s_max=3)], ids=str)
 def test_evidence_is_that_of_the_mind_that_decides(tmp_path: Path, spec: larl.policies.Policy) -> None:
     with client(tmp_path) as someone:
-        make_study(someone, policy=spec.to_dict(), patience=4)
-        writer = someone.app.state.service.writer.desk
+        make_study(someone, policy=spec.to_dict(), max_delay=4)
+        batch = someone.app.state.service.commands.batch
         for i in range(12):
             found = decide(someone, f"k{i}", "u")
             reward(someone, f"k{i}", found["id"], float(i % 3))
             seen = done(someone.get("/v1/studies/sleep/units/u/overview"))
-            mind = writer._studies._seats["sleep", "u"].mind
-            assert seen["weighs"] is True
-            assert seen["evidence"] == evidence(spec, mind.held.state)
-        assert seen["evidence"] is not None
+            handle = batch.studies.agents._handles["sleep", "u"]
+            assert seen["has_weights"] is True
+            assert seen["weights"] == model_weights(spec, handle.agent.state)
+        assert seen["weights"] is not None

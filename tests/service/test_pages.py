@@ -1,11 +1,11 @@
-"""The files of the page: whole, served as what they are, and asking nobody else for anything."""
+"""The files of the page: check_complete, served as what they are, and asking nobody else for anything."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from larl.service.pages import FOLDER
+from larl.service.http.routes.static import FOLDER
 from tests.service.studying import client
 
 FILES = sorted(FOLDER.iterdir())

@@ -13,7 +13,7 @@ import typer.testing
 from larl.cli import app
 from larl.client import Client
 from larl.client.offline_queue import OfflineQueue
-from larl.service.database import Database
+from larl.service.storage.database import Database
 from tests.service.host import Host
 from tests.service.running import LARL
 

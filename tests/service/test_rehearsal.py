@@ -17,8 +17,8 @@ from larl.cli import app
 from larl.client import Client, DecisionRecord, StudyInfo
 from larl.rehearsal.plan import Plan, read_plan
 from larl.rehearsal.run import rehearse
-from larl.service.access import Access
-from larl.service.database import Database
+from larl.service.http.auth import Auth
+from larl.service.storage.database import Database
 from tests.service.running import LARL, running
 from tests.waiting import PATIENCE
 
@@ -31,8 +31,8 @@ clients = 3
 study = "trial"
 arms = ["nothing", "prompt"]
 policy = { policy = "UCB" }
-floor = 0.1
-patience = 4
+min_probability = 0.1
+max_delay = 4
 [world]
 paper = 1
 [traffic]
@@ -54,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
     """The address of a service that asks for tokens, and one of them."""
     folder = tmp_path_factory.mktemp("served")
     database = Database(f"sqlite:///{folder / 'study.db'}", create=True)
-    token = Access(database).create("*", "admin")
+    token = Auth(database).create("*", "admin")
     database.close()
     with running(folder) as address:
         yield address, token
@@ -97,7 +97,7 @@ def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str
     assert found["decisions"] == 120
     assert found["differences"] == []
     assert set(found["states"]) == {"observed", "corrected", "missing", "late", "pending", "unavailable"}
-    assert set(found["taken"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
+    assert set(found["status"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
     assert set(found["sources"]) == {"policy", "host", "unavailable"}
     assert len(found["sent"]) == 9, "every kind of traffic"
     assert len(found["refused"]) == 11, "all that is malformed"
@@ -111,7 +111,7 @@ def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str
 
 def test_in_a_cohort_with_defaults_and_units_that_must_register(tmp_path: Path, client: Client) -> None:
     text = FINE.replace(
-        "patience = 4", 'patience = 4\npooling = "full"\ndefault_reward = 0.5\nregistration = "explicit"'
+        "max_delay = 4", 'max_delay = 4\npooling = "full"\ndefault_reward = 0.5\nregistration = "explicit"'
     )
     found = rehearse(plan(tmp_path, text), client, requires_token=True)
     assert found.differences == []
@@ -168,7 +168,7 @@ def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: 
 
 
 def test_a_study_in_use_is_left_alone(tmp_path: Path, place: tuple[str, str], client: Client) -> None:
-    client.create_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, floor=0.1, patience=4)
+    client.create_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, min_probability=0.1, max_delay=4)
     client.decide("used", "somebody")
     done = run(tmp_path, place, "--study", "used")
     assert done.exit_code == 2
@@ -234,13 +234,13 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         ("paper = 1", "paper = 2", r":12: world: .*1, 5 or 10"),
         ("[world]\npaper = 1", "world = 1", r"world = None .*a table \[world\]"),
         ('"UCB"', '"UCBB"', r":8: study.*UCBB"),
-        ("floor = 0.1", "floor = 0.6", r":9: study: .*floor = 0.6 .*≤ 0.5"),
-        ("patience = 4", "patience = 0", r":10: study: patience = 0"),
-        ("patience = 4", "version = 4", r":10: study: version = 4 .*only the keys study, arms"),
-        ("patience = 4", "default_reward = 'x'", r":10: study: default_reward = 'x' .*a finite number"),
-        ("patience = 4", "fallback = {nothing = 1}", r":10: study: fallback = .*a probability for every arm"),
+        ("min_probability = 0.1", "min_probability = 0.6", r":9: study: .*min_probability = 0.6 .*≤ 0.5"),
+        ("max_delay = 4", "max_delay = 0", r":10: study: max_delay = 0"),
+        ("max_delay = 4", "version = 4", r":10: study: version = 4 .*only the keys study, arms"),
+        ("max_delay = 4", "default_reward = 'x'", r":10: study: default_reward = 'x' .*a finite number"),
+        ("max_delay = 4", "fallback = {nothing = 1}", r":10: study: fallback = .*a probability for every arm"),
         ('"nothing", "prompt"', '"a", "b", "c"', r":7: study: arms = .*2 names, one for each arm of the world"),
-        ("patience = 4", "horizon = 0", r":10: study: horizon = 0 .*from 1"),
+        ("max_delay = 4", "horizon = 0", r":10: study: horizon = 0 .*from 1"),
         ('"trial"', '"Trial!"', r":6: study: study = 'Trial!' .*a–z"),
         (
             '{ policy = "UCB" }',

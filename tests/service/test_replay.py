@@ -11,10 +11,10 @@ import pytest
 import typer.testing
 
 from larl.cli import app
-from larl.service.database import Database
-from larl.service.integrity import Mismatch, whole
-from larl.service.journal import Journal
-from larl.service.replay import Replay
+from larl.service.ops.integrity import Mismatch, check_complete
+from larl.service.ops.replay import Replay
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 from tests.service import records
 
 KINDS = {"study", "policy", "closed", "unit", "decision", "reward", "default", "delivered", "issue", "resolved"}
@@ -31,7 +31,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def replayed(path: Path, room: int = 2**20, study: str | None = None) -> Any:
     database = Database(f"sqlite:///{path}")
     try:
-        whole(database)
+        check_complete(database)
         return Replay(Journal(database), study, room).run()
     finally:
         database.close()
@@ -82,7 +82,7 @@ def test_everything_is_replayed(storage: Path) -> None:
     assert sources == {"policy", "fallback", "host", "unavailable"}
     assert taken == TAKEN
     done = replayed(storage)
-    assert (done.rows, done.others) == (rows, {})
+    assert (done.events, done.other_versions) == (rows, {})
 
 
 def test_minds_that_were_let_go_come_back_the_same(storage: Path) -> None:
@@ -90,7 +90,7 @@ def test_minds_that_were_let_go_come_back_the_same(storage: Path) -> None:
 
 
 def test_one_study_of_several(storage: Path) -> None:
-    assert 0 < replayed(storage, study="together").rows < replayed(storage).rows
+    assert 0 < replayed(storage, study="together").events < replayed(storage).events
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_one_study_of_several(storage: Path) -> None:
         ("answer->>'source' = 'host'", '"source":"host"', '"source":"policy"', "decision"),
         ("answer->>'source' = 'unavailable'", '"t":3', '"t":4', "t"),
         ("kind = 'reward' AND answer->>'taken' = 'learnt'", '"value":0.5', '"value":0.6', "value"),
-        ("kind = 'reward' AND answer->>'taken' = 'late'", '"taken":"late"', '"taken":"repaired"', "taken"),
+        ("kind = 'reward' AND answer->>'taken' = 'late'", '"status":"late"', '"status":"repaired"', "taken"),
         ("kind = 'default'", '"value":0.25', '"value":0.2', "value"),
         ("kind = 'unit' AND number = 1", '"number":1', '"number":2', "number"),
-        ("kind = 'policy' AND study = 'alone'", '"floor":0.2', '"floor":0.3', "terms.floor"),
+        ("kind = 'policy' AND study = 'alone'", '"min_probability":0.2', '"min_probability":0.3', "terms.floor"),
         ("kind = 'delivered'", "true", "false", "delivered"),
         ("kind = 'resolved'", "larger", "smaller", "note"),
         ("kind = 'closed'", '"closed":"2', '"closed":"3', "closed"),
-        ("kind = 'study' AND study = 'alone'", '"patience":3', '"patience":4', "patience"),
+        ("kind = 'study' AND study = 'alone'", '"max_delay":3', '"max_delay":4', "max_delay"),
     ],
 )
 def test_a_changed_answer_is_named(
@@ -171,7 +171,7 @@ def test_a_missing_row_whose_gap_was_closed(
 def test_a_default_reward_that_came_before_its_time(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     host = records.Host(f"sqlite:///{path}")
-    host.study("s", records.UCB, seed=1, patience=2)
+    host.study("s", records.UCB, seed=1, max_delay=2)
     for _ in range(3):
         last = host.decide("s", "u")
         host.delivered(last)

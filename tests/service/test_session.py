@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from larl.service import door
-from larl.service.access import Access, Holder
-from larl.service.database import Database
+from larl.service.http.auth import Auth, Principal
+from larl.service.storage.database import Database
 from tests.service.studying import client, make_study
 
 PAGE = {"X-Larl-Page": "1"}
@@ -62,7 +61,7 @@ def test_who_may_not_enter(tmp_path: Path) -> None:
         wrong = someone.post("/v1/session", json={"token": someone.token[:-1] + "!"}, headers=PAGE)
         assert wrong.status_code == 401
         assert someone.token not in wrong.text
-        host = Access(someone.app.state.service.book.database).create("*", "host")
+        host = Auth(someone.app.state.service.journal.database).create("*", "host")
         refused = someone.post("/v1/session", json={"token": host}, headers=PAGE)
         assert refused.status_code == 403
         assert "analyst" in refused.json()["detail"]
@@ -99,12 +98,12 @@ def test_a_session_that_ends_while_it_is_looked_up_is_not_remembered(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = Database(sqlite, write=True, create=True)
-    access = Access(database)
+    access = Auth(database)
     holder = asyncio.run(access.holder(access.create("*", "admin")))
     assert holder is not None
     secret, find = access.enter(holder), access._of_session
 
-    def slow(secret: str) -> Holder | None:
+    def slow(secret: str) -> Principal | None:
         found = find(secret)
         access.leave(secret)
         return found

@@ -14,10 +14,10 @@ import pytest
 import typer.testing
 
 from larl.cli import app
-from larl.service.database import Database
-from larl.service.integrity import whole
-from larl.service.journal import Journal
-from larl.service.replay import Replay
+from larl.service.ops.integrity import check_complete
+from larl.service.ops.replay import Replay
+from larl.service.storage.database import Database
+from larl.service.storage.journal import Journal
 from tests.service.host import LARL
 from tests.service.processes import Caller, Server
 from tests.waiting import eventually
@@ -33,7 +33,7 @@ def rows_of_a_copy(file: Path, folder: Path) -> int:
     database = Database(f"sqlite:///{shutil.copy(file, folder / 'copy.db')}")
     try:
         Replay(Journal(database)).run()
-        return whole(database)
+        return check_complete(database)
     finally:
         database.close()
 
@@ -118,7 +118,7 @@ def test_a_signal_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path)
     assert left_beside(file) == []
     assert rows_of_a_copy(file, tmp_path / "copy") >= len(acknowledged) > 200
     database = Database(f"sqlite:///{tmp_path / 'copy' / 'copy.db'}")
-    stored = {row.key: row.answer.encode() for row in Journal(database).all() if row.kind == "decision"}
+    stored = {row.key: row.response_json.encode() for row in Journal(database).all() if row.kind == "decision"}
     database.close()
     assert {key: stored.get(key) for key in acknowledged} == acknowledged
 
@@ -135,13 +135,13 @@ def test_a_second_ctrl_c_does_not_wait_for_open_requests(tmp_path: Path) -> None
     assert left_beside(tmp_path / "study.db") == []
 
 
-PLAIN = """
+COLUMNS = """
 import sys, uvicorn
 from larl.service.app import make_app
-from larl.service.database import Database
-from larl.service.door import Settings
+from larl.service.storage.database import Database
+from larl.service.settings import Settings
 database = Database(sys.argv[1], write=True, create=True)
-uvicorn.run(make_app(database, Settings(auth=False, seconds=60.0)), port=int(sys.argv[2]))
+uvicorn.run(make_app(database, Settings(auth=False, timeout=60.0)), port=int(sys.argv[2]))
 """
 
 
@@ -149,7 +149,7 @@ def test_the_app_under_a_plain_uvicorn_leaves_a_complete_file(tmp_path: Path) ->
     """Uvicorn raises the signal again after the shutdown: whatever is not closed by then is not closed at all."""
     file, server = tmp_path / "study.db", served(tmp_path)
     with server.log.open("wb") as log:
-        command = [sys.executable, "-c", PLAIN, f"sqlite:///{file}", str(server.port)]
+        command = [sys.executable, "-c", COLUMNS, f"sqlite:///{file}", str(server.port)]
         server.process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         server.ready()

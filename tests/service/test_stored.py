@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from larl.service.database import Database
-from larl.service.journal import of_keys
-from larl.service.problems import Problem
+from larl.service.core.problems import Problem
+from larl.service.storage.database import Database
+from larl.service.storage.journal import select_by_key
 from tests.service import records
 
 
@@ -27,14 +27,16 @@ def test_a_reward_for_a_step_without_an_arm_is_refused_while_the_policy_fails(tm
 
 
 def source_of(host: records.Host, name: str) -> str:
-    (row,) = [row for row in host.desk._book.select() if row.ref == name and row.kind == "decision"]
-    return str(row.said["source"])
+    (row,) = [row for row in host.batch.journal.select() if row.ref == name and row.kind == "decision"]
+    return str(row.response["source"])
 
 
 def test_keys_are_found_by_their_index(tmp_path: Path) -> None:
     """However long the journal has become: every command asks whether its key is there."""
     database = Database(f"sqlite:///{tmp_path / 's.db'}", write=True, create=True)
     with database.reading() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {of_keys(2, '?')}", ("s", "decision", "1", "2")).all()
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {select_by_key(2, '?')}", ("s", "decision", "1", "2")
+        ).all()
     database.close()
     assert [row.detail for row in plan] == ["SEARCH journal USING INDEX once (study=? AND kind=? AND key=?)"]

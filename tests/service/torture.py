@@ -24,17 +24,18 @@ from typing import Any
 
 import larl
 from larl._core.files import write_atomically
-from larl.service.database import Database
-from larl.service.integrity import Mismatch
-from larl.service.journal import Journal, Row
-from larl.service.replay import Replay
+from larl.service.ops.integrity import Mismatch
+from larl.service.ops.replay import Replay
+from larl.service.storage.database import Database
+from larl.service.storage.events import Event
+from larl.service.storage.journal import Journal
 from tests.service.processes import Caller, Server, fresh_postgres
 
 CLIENTS = 4
 UNITS = 3  # of each client in each study
 STUDIES: dict[str, dict[str, Any]] = {
-    "alone": {"policy": {"policy": "LARL", "s": 1}, "floor": 0.1, "patience": 5, "default_reward": 0.0},
-    "pooled": {"policy": {"policy": "LARL", "s": 1}, "floor": 0.1, "patience": 5, "pooling": "partial"},
+    "alone": {"policy": {"policy": "LARL", "s": 1}, "min_probability": 0.1, "max_delay": 5, "default_reward": 0.0},
+    "pooled": {"policy": {"policy": "LARL", "s": 1}, "min_probability": 0.1, "max_delay": 5, "pooling": "partial"},
 }
 AFTER = 1.0  # seconds of serving until a kill, at most
 STARTING = 10  # every so many kills, one before the service has answered
@@ -120,7 +121,7 @@ class Client(threading.Thread):
     def _ask(self, study: str, kind: str, key: str, path: str, **body: Any) -> Any:
         """Ask until it is answered; the answer, None if there was none until the end."""
         place, failures = (study, kind, key), 0
-        self.asked.add(place)
+        self.requests.add(place)
         while not self.hurry.is_set():
             try:
                 answer = self._random.choice(self._callers).post(path, key=key, **body)
@@ -230,12 +231,12 @@ def _check(storage: str, clients: Sequence[Client], summary: Summary) -> None:
     """Compare what was acknowledged with what is there."""
     with _opened(storage) as database:
         rows = list(Journal(database).all())
-        if database.lite:
+        if database.is_sqlite:
             with database.reading() as connection:
                 said = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
             summary.corrupt += said != "ok"
         try:
-            summary.replayed = Replay(Journal(database)).run().rows
+            summary.replayed = Replay(Journal(database)).run().events
         except Mismatch as error:
             summary.not_replayed = 1
             summary.examples.append(str(error))
@@ -247,10 +248,10 @@ def _check(storage: str, clients: Sequence[Client], summary: Summary) -> None:
     _check_order(rows, summary)
 
 
-def _check_words(rows: Sequence[Row], clients: Sequence[Client], summary: Summary) -> None:
+def _check_words(rows: Sequence[Event], clients: Sequence[Client], summary: Summary) -> None:
     """What was acknowledged is there as it was acknowledged, once; nothing is there that nobody asked for."""
     places = [(row.study, row.kind, row.key or "") for row in rows if row.kind in ("decision", "reward")]
-    found = {(row.study, row.kind, row.key or ""): row.answer.encode() for row in rows}
+    found = {(row.study, row.kind, row.key or ""): row.response_json.encode() for row in rows}
     summary.duplicated = sum(count - 1 for count in Counter(places).values())
     summary.unasked = len(set(places) - {place for client in clients for place in client.asked})
     for client in clients:
@@ -260,7 +261,7 @@ def _check_words(rows: Sequence[Row], clients: Sequence[Client], summary: Summar
             summary.changed += found.get(place, content) != content
 
 
-def _check_order(rows: Sequence[Row], summary: Summary) -> None:
+def _check_order(rows: Sequence[Event], summary: Summary) -> None:
     """Rows are numbered without gaps, and so are the steps of every unit."""
     summary.gaps = sum(row.seq != number for number, row in enumerate(rows, 1))
     steps: Counter[tuple[str, str]] = Counter()
@@ -269,7 +270,7 @@ def _check_order(rows: Sequence[Row], summary: Summary) -> None:
             place = (row.study, row.unit or "")
             summary.gaps += row.number != steps[place]
             steps[place] += 1
-            summary.fallbacks += row.said["fallback"]
+            summary.fallbacks += row.response["fallback"]
 
 
 def main() -> None:

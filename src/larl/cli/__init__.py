@@ -8,7 +8,7 @@ from larl import __version__
 from larl.cli import compare, diagnose, policies, renamed, report
 from larl.cli.errors import guarded
 from larl.rehearsal import commands as rehearsal
-from larl.service import commands as service
+from larl.service import cli as service
 
 app = typer.Typer(
     help="Bandits whose rewards drift: compare policies in worlds with a hidden auto-regressive state.",

@@ -104,7 +104,7 @@ such as http://127.0.0.1:8080
         policy : Policy or mapping
             ``larl.LARL(s=5)``, or its spec, ``{"policy": "LARL", "s": 5}``.
         **settings
-            ``seed``, ``floor``, ``patience``, ``pooling``, ``horizon``, ``default_reward``, ``fallback``,
+            ``seed``, ``min_probability``, ``max_delay``, ``pooling``, ``horizon``, ``default_reward``, ``fallback``,
             ``registration``: see docs/service.md.
 
         Returns
@@ -126,7 +126,7 @@ such as http://127.0.0.1:8080
         policy: "Policy | Mapping[str, Any]",
         replaces: int,
         reason: str,
-        floor: float | None = None,
+        min_probability: float | None = None,
         key: str | None = None,
     ) -> PolicyChange:
         """Replace a study's policy. The new policy learns from all earlier decisions.
@@ -141,7 +141,7 @@ such as http://127.0.0.1:8080
             Version of the policy to be replaced: the study's ``policy_version``.
         reason : str
             Reason, for the record.
-        floor : float, optional
+        min_probability : float, optional
             New minimum probability of an available arm.
         key : str, optional
             Key of the request: a repetition with the same key returns the same answer. Random by default.
@@ -156,7 +156,7 @@ such as http://127.0.0.1:8080
             If the policy is not usable or another version is in force.
         """
         body = {"key": new_key(key), "policy": policy_spec(policy), "replaces": replaces}
-        body |= {"reason": reason, "floor": floor}
+        body |= {"reason": reason, "min_probability": min_probability}
         return parse(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:
@@ -244,7 +244,7 @@ such as http://127.0.0.1:8080
         Returns
         -------
         RewardReceipt
-            Its ``taken`` is the status of the reward: a value of ``larl.RewardStatus``, or ``"stored"`` if the policy
+            Its ``status`` is a value of ``larl.RewardStatus``, or ``"stored"`` if the policy
             has failed.
 
         Raises

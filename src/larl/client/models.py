@@ -1,40 +1,49 @@
-"""Responses of the service as NamedTuples, with the field names of the HTTP interface (docs/service.md)."""
+"""Responses of the service as dataclasses, with the field names of the HTTP interface (docs/service.md)."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
 from larl._core.validation import InvalidValue
 
 Kind = TypeVar("Kind")
+RENAMED = {"floor": "min_probability", "patience": "max_delay", "taken": "status"}  # in responses to old requests
+DecisionSource = Literal["policy", "fallback", "host", "unavailable"]
+RewardStatus = Literal["learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"]
+RewardState = Literal["pending", "observed", "corrected", "missing", "defaulted", "late", "unavailable"]
+Severity = Literal["red", "yellow", "green"]
 
 
-class Health(NamedTuple):
+@dataclass(frozen=True)
+class Health:
     """State of the service."""
 
-    status: str  # "ok"
+    status: Literal["ok", "failing"]
     larl: str  # version
 
 
-class StudyInfo(NamedTuple):
+@dataclass(frozen=True)
+class StudyInfo:
     """Settings of a study."""
 
     study: str
     arms: list[str]
     policy: dict[str, Any]
-    policy_version: int
     seed: int | None  # None if the token may not read the study
-    floor: float  # minimum probability of an available arm
-    patience: int  # maximum delay of a reward, in decisions
+    min_probability: float  # of an available arm
+    max_delay: int  # of a reward, in decisions of its unit
     pooling: str
     horizon: int | None
     default_reward: float | None
     fallback: dict[str, float]  # probability of each arm if the policy fails
     registration: str
+    policy_version: int
     closed: str | None  # time
     versions: list[dict[str, Any]]
 
 
-class PolicyChange(NamedTuple):
+@dataclass(frozen=True)
+class PolicyChange:
     """A new version of a study's policy, and the time from which it decides."""
 
     study: str
@@ -42,14 +51,16 @@ class PolicyChange(NamedTuple):
     at: str
 
 
-class ClosedStudy(NamedTuple):
+@dataclass(frozen=True)
+class ClosedStudy:
     """The time at which a study was closed."""
 
     study: str
     closed: str
 
 
-class UnitInfo(NamedTuple):
+@dataclass(frozen=True)
+class UnitInfo:
     """A unit of a study."""
 
     study: str
@@ -58,7 +69,8 @@ class UnitInfo(NamedTuple):
     at: str
 
 
-class ServiceDecision(NamedTuple):
+@dataclass(frozen=True)
+class ServiceDecision:
     """A decision of the service: fields as in ``larl.Decision``, and how it was made."""
 
     id: str
@@ -71,60 +83,45 @@ class ServiceDecision(NamedTuple):
     width: float | None
     explored: bool
     fallback: bool  # the policy failed, and the fallback probabilities decided
-    source: str  # policy, fallback, host or unavailable
+    source: DecisionSource
     policy_version: int
     larl: str
     at: str
 
 
-class DecisionRecord(NamedTuple):
+@dataclass(frozen=True)
+class DecisionRecord(ServiceDecision):
     """A decision with its reward, as the service has recorded them."""
 
-    id: str
-    study: str
-    unit: str
-    t: int
-    arm: str | None
-    probabilities: dict[str, float]
-    expected: float | None
-    width: float | None
-    explored: bool
-    fallback: bool
-    source: str
-    policy_version: int
-    larl: str
-    at: str
     reason: str | None  # why not all arms were available
-    state: str  # of the reward: pending, observed, corrected, missing, defaulted, late or unavailable
+    state: RewardState
     reward: float | None
     played: str | None
     delivered: bool | None
 
 
-class RewardReceipt(NamedTuple):
+@dataclass(frozen=True)
+class RewardReceipt:
     """The service's confirmation of a reward."""
 
     decision: str
     value: float | None
     arm: str | None
-    taken: str  # status: learnt, missing, repaired, corrected, repeated, late or stored
+    status: RewardStatus
     at: str
 
 
-class RewardRecord(NamedTuple):
+@dataclass(frozen=True)
+class RewardRecord(RewardReceipt):
     """A reward as it was sent, or a default reward that the service filled in."""
 
-    decision: str
-    value: float | None
-    arm: str | None
-    taken: str
-    at: str
     seq: int
     unit: str
     default: bool
 
 
-class DeliveryReceipt(NamedTuple):
+@dataclass(frozen=True)
+class DeliveryReceipt:
     """The service's confirmation of whether a decision reached its unit."""
 
     decision: str
@@ -132,11 +129,12 @@ class DeliveryReceipt(NamedTuple):
     at: str
 
 
-class Issue(NamedTuple):
+@dataclass(frozen=True)
+class Issue:
     """A problem of a study, and what the service did about it."""
 
     issue: int
-    severity: str
+    severity: Severity
     code: str
     unit: str | None
     happened: str
@@ -146,7 +144,8 @@ class Issue(NamedTuple):
     note: str | None
 
 
-class ResolvedIssue(NamedTuple):
+@dataclass(frozen=True)
+class ResolvedIssue:
     """The service's confirmation that an issue is resolved."""
 
     issue: int
@@ -155,8 +154,10 @@ class ResolvedIssue(NamedTuple):
 
 
 def parse(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """Return a response as a NamedTuple. Fields that only later versions of the service have are ignored."""
-    return kind(**{name: values[name] for name in cast(Any, kind)._fields})
+    """Return a response as a dataclass. Fields that only later versions of the service have are ignored."""
+    if not RENAMED.keys().isdisjoint(values):
+        values = {RENAMED.get(name, name): value for name, value in values.items()}
+    return kind(**{field.name: values[field.name] for field in fields(kind)})  # type: ignore[arg-type]
 
 
 def policy_spec(policy: Any) -> dict[str, Any]:

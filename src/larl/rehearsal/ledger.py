@@ -5,7 +5,7 @@ both are right.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from larl.client import DecisionRecord, RewardRecord, ServiceDecision
 
@@ -27,7 +27,7 @@ class Ledger:
     """All decisions of a unit, and all differences from the service's answers and records."""
 
     unit: str
-    patience: int
+    max_delay: int
     default: float | None
     is_pooled: bool = False
     entries: list[Entry] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Ledger:
 
     def add_decision(self, decision: ServiceDecision) -> None:
         """Add a decision; before it, the service fills in the reward that has just become late."""
-        due = len(self.entries) - self.patience
+        due = len(self.entries) - self.max_delay
         if due >= 0 and self.entries[due].state == "pending":
             entry = self.entries[due]
             entry.state, entry.reward = "missing" if self.default is None else "defaulted", self.default
@@ -48,7 +48,7 @@ class Ledger:
         entry, age = self.entries[t], len(self.entries) - t
         expected = self._expected_status(entry, value, age)
         # With pooling, decisions of other units count too.
-        is_late_by_others = self.is_pooled and status == "late" and age == self.patience
+        is_late_by_others = self.is_pooled and status == "late" and age == self.max_delay
         is_expected = status in expected or status == "stored" or is_late_by_others
         self.expect(is_expected, f"the status of a reward of {entry.decision.id} is {status}", " or ".join(expected))
         entry.rewards.append((value, False))
@@ -60,7 +60,7 @@ class Ledger:
 
     def _expected_status(self, entry: Entry, value: float, age: int) -> tuple[str, ...]:
         """Return the possible statuses of a reward that is sent now."""
-        if age > self.patience:
+        if age > self.max_delay:
             return ("late",)
         if not entry.rewards:
             return FIRST_REWARD
@@ -79,7 +79,7 @@ class Ledger:
             listed.setdefault(reward.decision, []).append((reward.value, reward.default))
         for entry, record in zip(self.entries, decisions, strict=False):
             name = f"decision {entry.decision.id}"
-            recorded = ServiceDecision(**{key: getattr(record, key) for key in ServiceDecision._fields})
+            recorded = ServiceDecision(**{each.name: getattr(record, each.name) for each in fields(ServiceDecision)})
             self.expect(recorded == entry.decision, f"{name} is recorded as {recorded}", entry.decision)
             self.expect(record.state == entry.state, f"the reward of {name} is {record.state}", entry.state)
             self.expect(record.reward == entry.reward, f"the reward of {name} is {record.reward!r}", repr(entry.reward))

@@ -19,8 +19,8 @@ from larl._core.validation import (
     required,
 )
 from larl.policies import from_dict
-from larl.service.asked import NAME, NAME_WORDS
-from larl.service.terms import Terms
+from larl.service.core.study_config import StudyConfig
+from larl.service.schemas.requests import NAME, NAME_WORDS
 from larl.simulation.study_file import TomlSource, read_toml, read_world
 from larl.worlds.base import World
 
@@ -56,7 +56,7 @@ class Traffic:
 class Plan:
     """A rehearsal: the study to create, the world that generates rewards, and the faults of the traffic."""
 
-    terms: Terms
+    config: StudyConfig
     study_request: Mapping[str, Any]  # body of the request that creates the study
     world: World
     traffic: Traffic
@@ -83,7 +83,7 @@ def read_plan(path: str | Path, name: str | None = None, **overrides: Any) -> Pl
             _check_table("", key, values.get(key))
         _check_table("", "traffic", values.get("traffic", {}))
         settings = {key: value for key, value in values.items() if key not in ("study", "world", "traffic")}
-        known_fields(Plan, dict.fromkeys(("terms", "study_request", "world", "traffic")) | settings, "")
+        known_fields(Plan, dict.fromkeys(("config", "study_request", "world", "traffic")) | settings, "")
     request = {"seed": settings.get("seed", 0)} | values["study"] | ({} if name is None else {"study": name})
     return _make_plan(values, request, settings, source)
 
@@ -96,9 +96,9 @@ def _make_plan(
     with source.locate_errors("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
     with source.locate_errors("study"):
-        terms = _check_terms(request, world)
+        config = _check_config(request, world)
     with source.locate_errors():
-        return Plan(terms, request, world, traffic, **settings)
+        return Plan(config, request, world, traffic, **settings)
 
 
 def _check_table(owner: str, name: str, value: object) -> None:
@@ -123,7 +123,7 @@ CHECKS: dict[str, Check] = {
     "arms": _check_arms,
     "policy": _check_table,
     "seed": integer(0, 2**62 - 1),
-    "patience": integer(1, 10_000),
+    "max_delay": integer(1, 10_000),
     "horizon": optional(integer(1, 10**9)),
     "default_reward": optional(number()),
     "fallback": _check_table,
@@ -132,12 +132,12 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def _check_terms(request: Mapping[str, Any], world: World) -> Terms:
+def _check_config(request: Mapping[str, Any], world: World) -> StudyConfig:
     """Return the study's settings, with the checks of the service."""
-    known = [item.name for item in fields(Terms) if item.name != "version"]
+    known = [item.name for item in fields(StudyConfig) if item.name != "version"]
     for key in [key for key in request if key not in known]:
         raise InvalidValue("study", key, request[key], f"only the keys {', '.join(known)}")
-    known_fields(Terms, request, "study")
+    known_fields(StudyConfig, request, "study")
     for key, check in CHECKS.items():
         if key in request:
             check("study", key, request[key])
@@ -148,4 +148,4 @@ def _check_terms(request: Mapping[str, Any], world: World) -> Terms:
         either = f"a policy without context, or with {context_size} numbers as the world has"
         accepted = either if context_size else "a policy without context: the world has none"
         raise InvalidValue("study", "policy", request["policy"], accepted)
-    return Terms.of(request)
+    return StudyConfig.create(request)

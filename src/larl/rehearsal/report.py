@@ -49,7 +49,7 @@ class Report:
     decisions: int
     sources: Mapping[str, int]
     states: Mapping[str, int]
-    taken: Mapping[str, int]  # rewards by status
+    statuses: Mapping[str, int]  # rewards by status
     sent: Mapping[str, int]  # requests by kind of fault
     arms: Mapping[str, Estimate]  # share of decisions
     reward: Estimate  # mean reward of decisions with a known reward
@@ -89,7 +89,7 @@ class Report:
         return [
             ("Decisions by source", _counts(self.sources, self.decisions)),
             ("Rewards by state", _counts(self.states, self.decisions)),
-            ("Rewards by status", _counts(self.taken)),
+            ("Rewards by status", _counts(self.statuses)),
             ("Simulated traffic", _counts(self.sent)),
             ("Share of each arm", [(arm, str(share)) for arm, share in self.arms.items()]),
             (

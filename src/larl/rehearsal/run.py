@@ -38,9 +38,9 @@ def rehearse(plan: Plan, client: Client, *, requires_token: bool = False, progre
 
 def _run_units(plan: Plan, client: Client, units: Sequence[SimulatedUnit], progress: bool | None) -> None:
     """Run all units step by step, with up to `plan.clients` requests at a time."""
-    if plan.terms.registration == "explicit":
+    if plan.config.registration == "explicit":
         for unit in units:
-            client.register(plan.terms.study, unit.name)
+            client.register(plan.config.study, unit.name)
     with ThreadPoolExecutor(plan.clients) as pool, Progress(plan.units * plan.steps, progress) as bar:
 
         def for_all_units(call: Callable[[SimulatedUnit], None]) -> None:
@@ -68,7 +68,7 @@ def _run_units(plan: Plan, client: Client, units: Sequence[SimulatedUnit], progr
 
 def _report(plan: Plan, client: Client, units: Sequence[SimulatedUnit], seconds: float) -> Report:
     """Read the service's records, compare them with the ledgers, and summarise both."""
-    terms, study = plan.terms, plan.terms.study
+    config, study = plan.config, plan.config.study
     decisions, rewards = list(client.decisions(study)), list(client.rewards(study))
     decisions_by_unit, rewards_by_unit = _by_unit(decisions), _by_unit(rewards)
     for unit in units:
@@ -77,7 +77,7 @@ def _report(plan: Plan, client: Client, units: Sequence[SimulatedUnit], seconds:
     unknown = [f"{each.unit}: an unknown unit" for each in client.units(study) if each.unit not in names]
     return Report(
         study=study,
-        policy=terms.policy,
+        policy=config.policy,
         units=plan.units,
         steps=plan.steps,
         seed=plan.seed,
@@ -85,9 +85,9 @@ def _report(plan: Plan, client: Client, units: Sequence[SimulatedUnit], seconds:
         decisions=len(decisions),
         sources=Counter(each.source for each in decisions),
         states=Counter(each.state for each in decisions),
-        taken=Counter("filled in" if each.default else each.taken for each in rewards),
+        statuses=Counter("filled in" if each.default else each.status for each in rewards),
         sent=sum((unit.sent for unit in units), Counter()),
-        arms={arm: _arm_share(arm, decisions_by_unit) for arm in terms.arms},
+        arms={arm: _arm_share(arm, decisions_by_unit) for arm in config.arms},
         reward=_mean_reward(decisions_by_unit),
         regret=Estimate.of([float(np.mean(unit.regret)) for unit in units if unit.regret]),
         fallbacks=sum(each.fallback for each in decisions) / max(len(decisions), 1),

@@ -28,8 +28,8 @@ class SimulatedUnit:
     def __init__(self, plan: Plan, client: Client, number: int, requires_token: bool) -> None:
         self._plan, self._client, self._number, self._requires_token = plan, client, number, requires_token
         self.name = f"unit-{number:04}"
-        terms = plan.terms
-        self.ledger = Ledger(self.name, terms.patience, terms.default_reward, terms.pooled)
+        config = plan.config
+        self.ledger = Ledger(self.name, config.max_delay, config.default_reward, config.is_pooled)
         self._simulator = Simulator(plan.world, plan.seed, number)
         self._traffic_key = np.uint64(stream_key(plan.seed, number, TRAFFIC))
         self._rewards: dict[int, float] = {}  # step: reward of the world
@@ -68,7 +68,7 @@ class SimulatedUnit:
         self._send_due(t)
         decision = self._decide(t, f"{self.name}-{t}")
         self.ledger.add_decision(decision)
-        arm = None if decision.arm is None else self._plan.terms.arms.index(decision.arm)
+        arm = None if decision.arm is None else self._plan.config.arms.index(decision.arm)
         if arm is not None:
             means = self._simulator.means
             self.regret.append(float(means.max() - means[arm]))
@@ -80,10 +80,13 @@ class SimulatedUnit:
 
     def _decide(self, t: int, key: str) -> ServiceDecision:
         plan, traffic, u = self._plan, self._plan.traffic, self._uniform(t, "source")
-        study, context = plan.terms.study, [float(x) for x in self._simulator.context] if plan.terms.width else None
+        study, context = (
+            plan.config.study,
+            [float(x) for x in self._simulator.context] if plan.config.context_size else None,
+        )
         if u < traffic.host:
             self.sent["decision by the host"] += 1
-            arm, probabilities = plan.terms.fall_back(self._number, t, None)
+            arm, probabilities = plan.config.draw_fallback(self._number, t, None)
             return self._client.ingest(study, self.name, arm, key=key, probabilities=probabilities, context=context)
         body: dict[str, Any] = {"unit": self.name, "key": key, "context": context}
         if u < traffic.host + traffic.unavailable:
@@ -146,12 +149,12 @@ class SimulatedUnit:
     def _observe(self, t: int, value: float, key: str) -> RewardReceipt:
         name = self.ledger.entries[t].decision.id
         receipt = self._timed("reward", lambda: self._client.observe(name, value, key))
-        self.ledger.add_reward(t, value, receipt.taken)
+        self.ledger.add_reward(t, value, receipt.status)
         return receipt
 
     def _send_malformed(self, t: int, decision: ServiceDecision) -> None:
         """Send a random malformed request with some probability; the first unit sends all of them at its last step."""
-        requests = malformed_requests(self._plan.terms, decision, f"{self.name}-{t}", self._requires_token)
+        requests = malformed_requests(self._plan.config, decision, f"{self.name}-{t}", self._requires_token)
         if self._number == 0 and t == self._plan.steps - 1:
             for each in requests:
                 self._expect_refusal(each)

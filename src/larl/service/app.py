@@ -1,4 +1,4 @@
-"""The service as an ASGI application."""
+"""The service as an ASGI application: commands are plain Starlette routes, everything else is FastAPI."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,107 +7,125 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Mount
 
 from larl import __version__
 from larl._core.validation import InvalidValue
-from larl.service import looking, pages, reading, said, session, writing
-from larl.service.access import Access
-from larl.service.alerts import Alerts
-from larl.service.database import Database, StorageError
-from larl.service.desk import Desk
-from larl.service.direct import Direct
-from larl.service.door import Rate, Service, Settings, refusal
-from larl.service.gate import Gate, failure
-from larl.service.journal import Journal
-from larl.service.messages import of_validation
-from larl.service.overview import Overviews
-from larl.service.problems import TITLES, Problem
-from larl.service.views import Views
-from larl.service.writer import Writer
+from larl.service.core.alerts import Alerts
+from larl.service.core.batch import CommandBatch
+from larl.service.core.command_queue import CommandQueue
+from larl.service.core.problems import Problem
+from larl.service.http.auth import Auth
+from larl.service.http.command_route import CommandRoute
+from larl.service.http.dependencies import Service
+from larl.service.http.middleware import RequestMiddleware
+from larl.service.http.problem_details import internal_error, problem_response, validation_problem
+from larl.service.http.rate_limit import TokenBucket
+from larl.service.http.routes import commands, dashboard, queries, session, static
+from larl.service.queries.journal_queries import JournalQueries
+from larl.service.queries.overview import Overviews
+from larl.service.schemas.responses import ProblemDetails
+from larl.service.settings import Settings
+from larl.service.storage.database import Database, StorageError
+from larl.service.storage.journal import Journal
 
 
-class _App(FastAPI):
-    """What the framework answers; what comes passes the gate, and the direct routes, first."""
-
-    def __init__(self, here: Service, **more: Any) -> None:
-        super().__init__(**more)
-        self._first = Gate(Direct(super().__call__, here), here.settings.largest)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._first(scope, receive, send)
-
-
-def make_app(database: Database, settings: Settings | None = None) -> FastAPI:
-    """The service of a storage that this process may write."""
+def make_app(database: Database, settings: Settings | None = None) -> Starlette:
+    """Return the application of a storage that this process can write."""
     settings = settings or Settings()
-    book = Journal(database)
-    views = Views(book)
-    here = Service(settings, book, Access(database), views, Overviews(book, views), Rate(settings.rate))
+    journal = Journal(database)
+    reader = JournalQueries(journal)
+    service = Service(settings, Auth(database), reader, Overviews(reader), TokenBucket(settings.rate))
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         alerts = Alerts(settings.alert_url, settings.alert_command)
-        here.writer = Writer(Desk(book, seconds=settings.seconds, room=settings.memory, alert=alerts.send))
-        for close in (alerts.close, here.overviews.close, database.checkpoint, here.writer.close):
-            here.resources.callback(close)  # the last is closed first
+        batch = CommandBatch(journal, timeout=settings.timeout, memory=settings.memory, alert=alerts.send)
+        service.commands = CommandQueue(batch)
+        for close in (alerts.close, service.overviews.close, database.checkpoint, service.commands.close):
+            service.resources.callback(close)  # the last one is closed first
         yield
-        here.resources.close()
+        service.resources.close()
 
-    app = _App(here, title="larl", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
-    app.state.service = here
-    for part in (writing, reading, looking, session, pages):
-        app.include_router(part.router)
-    for kind, handler in HANDLERS.items():
-        app.add_exception_handler(kind, handler)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    api = _make_api()
+    fast = [route.plain() for route in commands.router.routes if isinstance(route, CommandRoute)]
+    app = Starlette(
+        routes=[*fast, Mount("/", api)],
+        middleware=[Middleware(RequestMiddleware, max_body=settings.max_body)],
+        exception_handlers=HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.service = api.state.service = service
     return app
 
 
-async def _refused(_: Request, error: Any) -> Response:
-    return refusal(error)
+def _make_api() -> FastAPI:
+    """Return the FastAPI application: queries, the page, and the description of the interface."""
+    api = FastAPI(
+        title="larl",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        exception_handlers={**HANDLERS, Exception: _internal_error},
+    )
+    for part in (commands, queries, dashboard, session, static):
+        api.include_router(part.router)
+    api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]
+    return api
 
 
-async def _failed(request: Request, _: Any) -> Response:
-    return refusal(failure(request.scope))
+def _operation_id(route: APIRoute) -> str:
+    return route.name
 
 
-async def _not_valid(request: Request, error: Any) -> Response:
-    """The first thing that is wrong with a request."""
+async def _refuse(_: Request, error: Any) -> Response:
+    return problem_response(error)
+
+
+async def _internal_error(request: Request, _: Any) -> Response:
+    return problem_response(internal_error(request.scope))
+
+
+async def _invalid_request(request: Request, error: Any) -> Response:
+    """Report the first error of a request."""
     endpoint = request.scope["endpoint"]
-    return refusal(of_validation(error.errors()[0], request.headers.get("content-type"), endpoint))
+    return problem_response(validation_problem(error.errors()[0], request.headers.get("content-type"), endpoint))
 
 
-async def _not_found(request: Request, error: Any) -> Response:
-    """An address that there is not, or a method that it does not have."""
-    status = error.status_code if error.status_code in TITLES else 400
-    known = "; /openapi.json describes the interface"
+async def _no_route(request: Request, error: Any) -> Response:
+    """Report an unknown path, or a method that a path does not have."""
+    status = error.status_code if error.status_code in (404, 405) else 400
     details = {
-        404: f"there is no such address: {request.url.path}{known}",
-        405: f"method {request.method} is not accepted at {request.url.path}{known}",
+        404: f"there is no such address: {request.url.path}; /openapi.json describes the interface",
+        405: f"method {request.method} is not accepted at {request.url.path}; /openapi.json describes the interface",
     }
-    return refusal(Problem(status, details.get(status, str(error.detail))), error.headers)
+    return problem_response(Problem(status, details.get(status, str(error.detail))), error.headers)
 
 
-HANDLERS: dict[type[Exception], Any] = {
-    Problem: _refused,
-    InvalidValue: _refused,
-    StorageError: _refused,
-    RequestValidationError: _not_valid,
-    HTTPException: _not_found,
-    Exception: _failed,
+HANDLERS: dict[Any, Any] = {
+    Problem: _refuse,
+    InvalidValue: _refuse,
+    StorageError: _refuse,
+    RequestValidationError: _invalid_request,
+    HTTPException: _no_route,
 }
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    """The interface as OpenAPI has it."""
-    if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        parts = found.setdefault("components", {})
-        parts.setdefault("schemas", {})["Wrong"] = said.Wrong.model_json_schema()
-        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
+def _openapi(api: FastAPI) -> dict[str, Any]:
+    """Return the description of the interface."""
+    if api.openapi_schema is None:
+        schema = get_openapi(title=api.title, version=api.version, routes=api.routes)
+        components = schema.setdefault("components", {})
+        components.setdefault("schemas", {})["ProblemDetails"] = ProblemDetails.model_json_schema()
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"token": []}]
         for unused in ("HTTPValidationError", "ValidationError"):
-            parts["schemas"].pop(unused, None)
-        app.openapi_schema = found
-    return app.openapi_schema
+            components["schemas"].pop(unused, None)
+        api.openapi_schema = schema
+    return api.openapi_schema

@@ -1,4 +1,4 @@
-"""The service as a process."""
+"""The service as a process: addresses, signals, logs."""
 
 import gc
 import ipaddress
@@ -17,58 +17,58 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from larl._core.validation import InvalidValue
-from larl.service.access import Access
 from larl.service.app import make_app
-from larl.service.database import Database, checked_url, journal
-from larl.service.door import Settings
-from larl.service.gate import REQUESTS
-from larl.service.journal import TERMS, Journal
-from larl.service.minds import warm
-from larl.service.seats import Study
+from larl.service.core.agents import compile_policy
+from larl.service.http.auth import Auth
+from larl.service.http.middleware import ACCESS_LOG
+from larl.service.queries.journal_queries import JournalQueries
+from larl.service.settings import Settings
+from larl.service.storage.database import Database, parse_url
+from larl.service.storage.journal import Journal
 
 BACKLOG = 2048  # connections that may wait
-GRACE = 10  # seconds that open requests have when the service is asked to stop
+GRACE = 10  # seconds to finish open requests before the service stops
 TOKEN_FIRST = "a loopback address until there is a token: `larl token create` creates one"
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(BaseException):
-    """The process was asked to stop, by SIGTERM or Ctrl-C."""
+    """Raised by SIGTERM or Ctrl-C."""
 
 
 def serve(storage: str, host: str, port: int, settings: Settings) -> None:
     """Serve a storage until asked to stop; then finish open requests, close the storage and return."""
-    local = _loopback(host)
+    local = _is_loopback(host)
     if not settings.auth and not local:
-        raise InvalidValue("serve", "host", host, "127.0.0.1, ::1 or localhost where no tokens are asked for")
-    url = checked_url(storage)
+        raise InvalidValue("serve", "host", host, "127.0.0.1, ::1 or localhost without authentication")
+    url = parse_url(storage)
     if not local and url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         raise InvalidValue("serve", "host", host, TOKEN_FIRST)
     if settings.alert_url is not None and urlsplit(settings.alert_url).scheme not in ("http", "https"):
         raise InvalidValue("serve", "alert-url", settings.alert_url, "an address that begins with http:// or https://")
     with _until_stopped():
         _serve(storage, host, port, settings, local)
-    with suppress(OSError):  # nobody reads it
+    with suppress(OSError):  # standard error may be closed
         shown = url.render_as_string()
         print(f"stopped; all acknowledged requests are stored in {shown}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _until_stopped() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the block by raising Stopped once, which goes no further; later ones are ignored.
+    """End the block at SIGTERM or Ctrl-C; later signals are ignored.
 
-    Uvicorn handles both signals while it runs, and raises them again when it is done: then they arrive here.
+    Uvicorn handles both while it runs, and raises them again when it has finished.
     """
-    if threading.current_thread() is not threading.main_thread():  # where signals cannot be handled
+    if threading.current_thread() is not threading.main_thread():  # signals cannot be handled
         yield
         return
 
     def stop(*_: Any) -> None:
-        for each in STOPPING:
+        for each in STOP_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped
 
-    before = {each: signal.signal(each, stop) for each in STOPPING}
+    before = {each: signal.signal(each, stop) for each in STOP_SIGNALS}
     try:
         yield
     except Stopped:  # both signals stay ignored: the process is about to end
@@ -82,15 +82,15 @@ def _until_stopped() -> Iterator[None]:
 def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) -> None:
     database = Database(storage, write=True, create=True)
     try:
-        if not local and not Access(database).any():
+        if not local and not Auth(database).any():
             raise InvalidValue("serve", "host", host, TOKEN_FIRST)
         _warn_if_public(database.path)
-        with _bound(host, port) as listening:
-            prepare(Journal(database))
-            _keep_what_there_is()
-            listening.listen(BACKLOG)  # whoever reads the address may connect at once
+        with _bind(host, port) as listening:
+            compile_policies(JournalQueries(Journal(database)))
+            _freeze_memory()
+            listening.listen(BACKLOG)  # before the address is printed
             address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-            print(f"serving {database.shown} at {address} (page and /v1; Ctrl-C stops)", flush=True)
+            print(f"serving {database.display_url} at {address} (page and /v1; Ctrl-C stops)", flush=True)
             _log_to_stderr()
             app = make_app(database, settings)
             config = uvicorn.Config(
@@ -104,60 +104,55 @@ def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) 
             try:
                 uvicorn.Server(config).run(sockets=[listening])
             finally:
-                app.state.service.resources.close()  # after a second Ctrl-C, uvicorn has not closed them
+                app.state.service.resources.close()  # uvicorn does not close them after a second Ctrl-C
     finally:
         database.close()
 
 
 def _warn_if_public(path: Path | None) -> None:
-    """Say that other users of the machine can read an SQLite storage; larl creates one that they cannot."""
+    """Warn if other users of the machine can read an SQLite storage; larl creates private ones."""
     if path is not None and path.stat().st_mode & 0o007:
         print(f"warning: all users of this machine can read {path}: chmod 600 {path}", file=sys.stderr, flush=True)
 
 
 def _log_to_stderr() -> None:
-    """Times are UTC. Lines about requests come with theirs, and some at once."""
+    """Log to standard error, with times in UTC. The access log has its own times, because its lines are delayed."""
     logging.Formatter.converter = time.gmtime
-    said = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
-    logging.basicConfig(stream=sys.stderr, format=said, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO)
+    line = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, format=line, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    REQUESTS.handlers = [handler]
-    REQUESTS.propagate = False
+    ACCESS_LOG.handlers = [handler]
+    ACCESS_LOG.propagate = False
 
 
-def _keep_what_there_is() -> None:
-    """What is in memory now stays: nobody need look through it for garbage, nor often at what comes later.
-
-    Little of that is in cycles, and while it is looked for all requests wait: for a tenth of a second if need be.
-    """
+def _freeze_memory() -> None:
+    """Exclude present objects from garbage collection and collect rarely: all requests wait meanwhile."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
 
 
-def prepare(book: Journal) -> None:
-    """Compile what the open studies need before the first request."""
-    studies: dict[str, Study] = {}
-    for row in book.select(journal.c.kind.in_(TERMS)):
-        studies.setdefault(row.study, Study()).read(row)
-    for name, study in studies.items():
+def compile_policies(queries: JournalQueries) -> None:
+    """Compile the policies of open studies before the first request."""
+    for name, study in queries.studies().items():
         if study.closed is None:
-            print(f"preparing {name}", file=sys.stderr, flush=True)
-            error = warm(study.terms)
-            if error is not None:  # its decisions will fall back; other studies are served as ever
-                print(f"{name} cannot be prepared: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            print(f"compiling the policy of {name}", file=sys.stderr, flush=True)
+            error = compile_policy(study.config)
+            if error is not None:  # its decisions use the fallback probabilities; other studies are not affected
+                reason = f"{type(error).__name__}: {error}"
+                print(f"the policy of {name} cannot be compiled: {reason}", file=sys.stderr, flush=True)
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket; an address that is taken is refused before anything begins."""
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to the address; raise OSError if it is in use."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,0 +1,81 @@
+"""Commands about decisions."""
+
+from larl._core.validation import InvalidValue
+from larl.client.models import DecisionSource
+from larl.live.agent import Decision
+from larl.service.core.commands import Command
+from larl.service.core.handlers.base import PolicyCalls, append
+from larl.service.core.handlers.rewards import RewardHandlers
+from larl.service.core.handlers.units import UnitHandlers
+from larl.service.core.payloads import plain_decision, service_decision
+from larl.service.core.state import UnitState
+from larl.service.core.study_config import StudyConfig
+from larl.service.core.study_repository import StudyRepository
+from larl.service.schemas.requests import DecisionRequest, ExternalDecisionRequest, Request
+from larl.service.storage.events import Event
+from larl.service.storage.journal import Transaction
+
+FALLBACK_USED = "a decision was made with the fallback probabilities"
+STEP_STORED = "the step was stored; the policy learns it when it works again"
+
+
+class DecisionHandlers:
+    """Decides, and records decisions that were made outside the service."""
+
+    def __init__(
+        self, studies: StudyRepository, policies: PolicyCalls, units: UnitHandlers, rewards: RewardHandlers
+    ) -> None:
+        self._studies, self._policies, self._units, self._rewards = studies, policies, units, rewards
+
+    def decide(self, tx: Transaction, command: Command[DecisionRequest], at: str) -> Event:
+        """Decide for a unit, with the fallback probabilities if the policy fails."""
+        study, body = self._studies.open_study(command.study), command.body
+        config, available, context = study.config, body.available, body.context
+        config.check_decision(available, context)
+        unit = self._units.find_or_register(tx, study, command.unit, at)
+        list(self._rewards.fill_in_overdue(tx, config, unit, at, FALLBACK_USED))
+        if available is not None and not available:
+            self._policies.call(tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, None, context))
+            none = plain_decision(config, unit.number, unit.steps, None, dict.fromkeys(config.arms, 0.0))
+            return self._append(tx, command, config, unit, none, "unavailable", at)
+        decision = self._policies.call(
+            tx, config, unit, at, FALLBACK_USED, lambda agent: agent.decide(unit.unit, available, context)
+        )
+        if decision is None:
+            arm, probabilities = config.draw_fallback(unit.number, unit.steps, available)
+            drawn = plain_decision(config, unit.number, unit.steps, arm, probabilities)
+            return self._append(tx, command, config, unit, drawn, "fallback", at)
+        self._policies.record_success(config, unit.unit)
+        return self._append(tx, command, config, unit, decision, "policy", at)
+
+    def ingest(self, tx: Transaction, command: Command[ExternalDecisionRequest], at: str) -> Event:
+        """Record a decision that was made outside the service."""
+        study, body = self._studies.open_study(command.study), command.body
+        config, probabilities = study.config, body.probabilities or {}
+        config.check_arm(body.arm)
+        config.check_decision(None, body.context)
+        if probabilities and (set(probabilities) != set(config.arms) or abs(sum(probabilities.values()) - 1.0) > 1e-6):
+            accepted = "one for every arm, with sum 1; or null, if they are not known"
+            raise InvalidValue("decision", "probabilities", probabilities, accepted)
+        unit = self._units.find_or_register(tx, study, command.unit, at)
+        list(self._rewards.fill_in_overdue(tx, config, unit, at, STEP_STORED))
+        self._policies.call(
+            tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, body.arm, body.context)
+        )
+        decision = plain_decision(config, unit.number, unit.steps, body.arm, probabilities)
+        return self._append(tx, command, config, unit, decision, "host", at)
+
+    def _append(
+        self,
+        tx: Transaction,
+        command: Command[Request],
+        config: StudyConfig,
+        unit: UnitState,
+        decision: Decision,
+        source: DecisionSource,
+        at: str,
+    ) -> Event:
+        payload = service_decision(config, command.unit, decision, source, at)
+        event = append(tx, command, payload, at, unit=command.unit, ref=decision.id, number=unit.steps)
+        unit.add_decision(unit.steps, decision.id, decision.arm)
+        return event

@@ -1,0 +1,143 @@
+"""A time limit for policies.
+
+Compiled code cannot be interrupted. So work runs on a thread that is abandoned if a policy exceeds the limit; the
+caller goes on without it. The abandoned thread changes nothing when the policy returns, and ends.
+
+A worker process could be killed instead, but every call of a policy would cross a pipe (`benchmarks/policy_calls.py`).
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+MIN_WAIT = 1e-3  # seconds until the next look at a running policy
+
+
+class PolicyTimeout(Exception):
+    """A policy exceeded the time limit; it may still run."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the policy took longer than {seconds} s")
+
+
+class CircuitOpen(Exception):
+    """A policy is not called, because it failed repeatedly or has just exceeded the time limit."""
+
+
+class _Abandoned(BaseException):
+    """Ends an abandoned thread."""
+
+
+class _Worker:
+    """A thread that does work, one piece at a time. `since` is the start of the policy that runs on it."""
+
+    def __init__(self) -> None:
+        self.work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        self.lock = threading.Lock()
+        self.since: float | None = None
+        self.is_abandoned = False
+        self.thread = threading.Thread(target=self._serve, daemon=True, name="policy")
+        self.thread.start()
+
+    def _serve(self) -> None:
+        while (work := self.work.get()) is not None:
+            try:
+                self.results.put((work(), None))
+            except _Abandoned:
+                return
+            except BaseException as error:
+                self.results.put((None, error))
+
+
+class DirectRunner:
+    """Calls policies on the caller's thread, without a time limit."""
+
+    def __init__(self) -> None:
+        self._failure: Exception | None = None
+
+    def call(self, policy: Callable[[], Result]) -> Result:
+        """Return what a policy returns; raise what it raises."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, CircuitOpen("it exceeded the time limit")
+            raise failure
+        return policy()
+
+    @contextmanager
+    def without_policy(self, failure: Exception) -> Iterator[None]:
+        """Call no policy within the block: the first call raises `failure`, later ones CircuitOpen."""
+        self._failure = failure
+        try:
+            yield
+        finally:
+            self._failure = None
+
+
+class PolicyRunner(DirectRunner):
+    """Calls policies with a time limit.
+
+    `call` is enough for a single call. Work with many calls goes through `run`, so that threads change once for all.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self._worker = _Worker()
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Do work that calls policies by `call`; raise PolicyTimeout if one of them exceeds the limit."""
+        worker, wait = self._worker, self.seconds
+        worker.work.put(work)
+        while True:
+            try:
+                result, error = worker.results.get(timeout=wait)
+                break
+            except queue.Empty:
+                wait = self._remaining(worker)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+    def _remaining(self, worker: _Worker) -> float:
+        """Return how long to wait on; raise PolicyTimeout after replacing the thread."""
+        with worker.lock:
+            wait = self.seconds
+            if worker.since is not None:
+                wait -= time.monotonic() - worker.since
+                worker.is_abandoned = wait <= 0.0
+        if worker.is_abandoned:
+            self.close()
+            self._worker = _Worker()
+            raise PolicyTimeout(self.seconds)
+        return max(wait, MIN_WAIT)
+
+    def call(self, policy: Callable[[], Result]) -> Result:
+        """Return what a policy returns; raise what it raises, or PolicyTimeout."""
+        worker = self._worker
+        if self._failure is not None:
+            return super().call(policy)
+        if threading.current_thread() is not worker.thread:
+            return self.run(lambda: self.call(policy))
+        started = worker.since = time.monotonic()
+        try:
+            result = policy()
+        except Exception:
+            raise
+        except BaseException as error:  # SystemExit, for example, must not end the thread
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        finally:
+            with worker.lock:
+                worker.since = None
+                if worker.is_abandoned:
+                    raise _Abandoned
+        if time.monotonic() - started > self.seconds:
+            raise PolicyTimeout(self.seconds)
+        return result
+
+    def close(self) -> None:
+        """Let the thread end after its work."""
+        self._worker.work.put(None)

@@ -1,0 +1,159 @@
+"""Configuration of a study: its arms, its policy, and what happens without a reward or without a policy."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from larl._core.random import FALLBACK, bits_at, stream_key
+from larl._core.validation import InvalidValue
+from larl.live.agent import Agent
+from larl.live.base import StreamKeys
+from larl.live.cohort import Cohort
+from larl.live.files import state_arrays
+from larl.policies import from_dict
+from larl.policies._pooling import pooled_state
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """Configuration of a study; `version` counts its policies."""
+
+    study: str
+    arms: tuple[str, ...]
+    policy: Mapping[str, Any]
+    seed: int
+    min_probability: float = 0.0
+    max_delay: int = 50
+    pooling: str = "none"
+    horizon: int | None = None
+    default_reward: float | None = None  # used if no reward came within `max_delay`; None: the reward is missing
+    fallback: tuple[float, ...] = ()  # probability of each arm if the policy fails
+    registration: str = "first_decision"
+    version: int = 1
+
+    @classmethod
+    def create(cls, values: Mapping[str, Any]) -> "StudyConfig":
+        """Return the configuration that a request asks for; raise InvalidValue if no agent can be created with it."""
+        arms, given, seed = tuple(values["arms"]), values.get("fallback"), values.get("seed")
+        if given is not None and (set(given) != set(arms) or abs(sum(given.values()) - 1.0) > 1e-9):
+            raise InvalidValue("study", "fallback", given, "a probability for every arm, with sum 1")
+        fallback = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
+        others = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
+        config = cls(arms=arms, fallback=fallback, seed=secrets.randbits(62) if seed is None else seed, **others)
+        config.check_policy()
+        return config
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "StudyConfig":
+        """Return what `to_dict` wrote."""
+        return cls(**dict(values) | {"arms": tuple(values["arms"]), "fallback": tuple(values["fallback"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as JSON types."""
+        return asdict(self) | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
+
+    def with_policy(self, policy: Mapping[str, Any], min_probability: float | None) -> "StudyConfig":
+        """Return the next version, with another policy."""
+        minimum = self.min_probability if min_probability is None else min_probability
+        config = replace(self, policy=policy, version=self.version + 1, min_probability=minimum)
+        if config.context_size != self.context_size:
+            accepted = f"{self.context_size}, as before: the policy learns from past contexts"
+            raise InvalidValue("policy", "context", config.context_size, accepted)
+        config.check_policy()
+        return config
+
+    def check_policy(self) -> None:
+        """Raise InvalidValue if the policy cannot decide in this study."""
+        try:
+            self.new_agent(0)
+        except InvalidValue as error:
+            if error.name != "world":
+                raise
+            accepted = "a policy that learns from rewards alone; this one must know the world, as in a simulation"
+            raise InvalidValue("study", "policy", self.policy["policy"], accepted) from error
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the units share one agent, a cohort."""
+        return self.pooling != "none"
+
+    @cached_property
+    def spec(self) -> Any:
+        """The policy."""
+        return from_dict(dict(self.policy))
+
+    @cached_property
+    def context_size(self) -> int:
+        """Length of a context."""
+        return int(getattr(self.spec, "context", 0))
+
+    @cached_property
+    def _first_state(self) -> Mapping[str, Any]:
+        """Arrays of the policy's State of a unit before its first step, by name."""
+        state = self.spec.init(len(self.arms), horizon=self.horizon, world=None)
+        return state_arrays(pooled_state(self.spec, state, self.pooling))
+
+    @cached_property
+    def state_size(self) -> int:
+        """Bytes of the State of one unit. Of a new State: reading an agent's own makes it replay late rewards."""
+        return sum(int(array.nbytes) for array in self._first_state.values())
+
+    @cached_property
+    def finite_arrays(self) -> Callable[[Any], Sequence[Any]]:
+        """A function that returns those arrays of a State that are finite at first, and must stay so."""
+        names = [name for name, array in self._first_state.items() if np.isfinite(array).all()]
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda state: [attrgetter(name)(state) for name in names]
+
+    def new_agent(self, number: int) -> Agent | Cohort:
+        """Return a new agent for unit `number`, or the cohort of all units."""
+        same: dict[str, Any] = {
+            "min_probability": self.min_probability,
+            "max_delay": self.max_delay,
+            "horizon": self.horizon,
+        }
+        if self.is_pooled:
+            return Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)
+        return Agent(self.spec, self.arms, self.seed, trial=number, **same)
+
+    def check_decision(self, available: Sequence[str] | None, context: Sequence[float] | None) -> None:
+        """Raise InvalidValue for unknown arms and for a context of another length."""
+        for arm in available or ():
+            if arm not in self.arms:
+                raise InvalidValue("decision", "available", arm, f"some of {', '.join(self.arms)}")
+        if len(context or ()) != self.context_size:
+            size = self.context_size
+            accepted = f"{size} numbers" if size else "no context: the policy of this study uses none"
+            raise InvalidValue("decision", "context", context, accepted)
+
+    def check_arm(self, arm: str | None, note: str = "") -> None:
+        """Raise InvalidValue unless the study has this arm."""
+        if arm not in self.arms:
+            raise InvalidValue("study", "arm", arm, f"one of {', '.join(self.arms)}{note}")
+
+    def decision_id(self, number: int, t: int) -> str:
+        """Return the id of step t of unit `number`."""
+        return f"{self.study}.{number}-{t}-{StreamKeys.of(self.seed, number).id_suffix(t)}"
+
+    def draw_fallback(self, number: int, t: int, available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
+        """Draw an arm with the fallback probabilities; return it and the probability of every arm."""
+        open_arms = set(self.arms if available is None else available)
+        shares = [share if arm in open_arms else 0.0 for arm, share in zip(self.arms, self.fallback, strict=True)]
+        if sum(shares) <= 0.0:
+            shares = [float(arm in open_arms) for arm in self.arms]
+        probabilities = [share / sum(shares) for share in shares]
+        bits = int(bits_at(np.uint64(stream_key(self.seed, number, FALLBACK)), t))
+        left = (bits >> 11) * 2.0**-53
+        chosen = max(arm for arm, probability in enumerate(probabilities) if probability > 0.0)
+        for arm, probability in enumerate(probabilities):
+            if probability > 0.0 and left < probability:
+                chosen = arm
+                break
+            left -= probability
+        return self.arms[chosen], dict(zip(self.arms, probabilities, strict=True))

@@ -1,0 +1,88 @@
+"""What routes depend on: the running service, the authenticated principal, and parameters of paths and queries."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from larl._core.validation import InvalidValue
+from larl.service.core.agents import compile_policy
+from larl.service.core.command_queue import CommandQueue
+from larl.service.core.commands import Command
+from larl.service.core.problems import Problem
+from larl.service.core.study_config import StudyConfig
+from larl.service.http.auth import ANONYMOUS_ADMIN, Auth, Principal
+from larl.service.http.rate_limit import TokenBucket
+from larl.service.queries.journal_queries import JournalQueries
+from larl.service.queries.overview import Overviews
+from larl.service.schemas import requests
+from larl.service.settings import Settings
+
+COOKIE = "larl_session"
+LOGINS = 5.0  # per second, from one address
+
+
+@dataclass
+class Service:
+    """A running service."""
+
+    settings: Settings
+    auth: Auth
+    queries: JournalQueries
+    overviews: Overviews
+    rate: TokenBucket
+    logins: TokenBucket = field(default_factory=lambda: TokenBucket(LOGINS, "an address that logs in"))
+    commands: CommandQueue | None = None  # while the service runs
+    resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closed at the end, once
+
+    async def compile(self, config: Callable[[], StudyConfig]) -> None:
+        """Compile a policy while other requests are served; the command itself reports what is wrong with it."""
+        with contextlib.suppress(InvalidValue, Problem):
+            await run_in_threadpool(lambda: compile_policy(config()))
+
+    async def execute(self, study: str, key: str, body: requests.Request, **more: Any) -> Response:
+        """Execute a command; return its response."""
+        assert self.commands is not None
+        content = await self.commands.execute(Command(study, key, body, **more))
+        return Response(content, media_type="application/json")
+
+    async def authenticate(self, request: Request) -> Principal:
+        """Return the principal of a request, from its token or the page's session; raise 401, 403 or 429."""
+        if not self.settings.auth:
+            return ANONYMOUS_ADMIN
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        principal = await self.auth.token_principal(token.strip()) if scheme.lower() == "bearer" else None
+        if principal is None and not scheme and COOKIE in request.cookies:
+            if request.method not in ("GET", "HEAD") and "x-larl-page" not in request.headers:
+                raise Problem(403, "a request of the page that changes something needs the header X-Larl-Page")
+            principal = await self.auth.session_principal(request.cookies[COOKIE])
+        if principal is None:
+            reason = "this token is unknown or revoked" if scheme else "a token is required"
+            raise Problem(401, f"{reason}; accepted: the header Authorization: Bearer larl_…")
+        self.rate.take(principal.id)
+        return principal
+
+
+async def current_service(request: Request) -> Service:
+    """Return the running service."""  # a coroutine, because FastAPI runs functions on another thread
+    service: Service = request.app.state.service
+    return service
+
+
+async def current_principal(request: Request) -> Principal:
+    """Return the principal of a request."""
+    return await (await current_service(request)).authenticate(request)
+
+
+CurrentService = Annotated[Service, Depends(current_service)]
+CurrentPrincipal = Annotated[Principal, Depends(current_principal)]
+StudyName = Annotated[requests.Name, Path()]
+UnitName = Annotated[requests.Unit, Path()]
+DecisionId = Annotated[str, Path(pattern=f"^{requests.DECISION}$")]
+IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
+AfterQuery = Annotated[requests.After, Query()]
+PageQuery = Annotated[requests.Page, Query()]
+UnitPageQuery = Annotated[requests.UnitPage, Query()]

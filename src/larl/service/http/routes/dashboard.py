@@ -1,0 +1,45 @@
+"""Routes of the page's overviews. With `after`, what the page knows already is not sent again."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from larl.service.http.auth import require
+from larl.service.http.dependencies import (
+    AfterQuery,
+    CurrentPrincipal,
+    CurrentService,
+    PageQuery,
+    StudyName,
+    UnitName,
+)
+from larl.service.http.problem_details import error_responses
+from larl.service.schemas import dashboard
+
+NOTHING_NEW: dict[int | str, Any] = {204: {"description": "No events after `after`."}}
+router = APIRouter(prefix="/v1/studies/{study}", responses=error_responses(404) | NOTHING_NEW)
+
+
+@router.get("/overview", response_model=dashboard.StudyOverview, tags=["studies"])
+def get_study_overview(
+    study: StudyName, service: CurrentService, principal: CurrentPrincipal, query: AfterQuery
+) -> Any:
+    """Return the counts, means and open issues of a study."""
+    require(principal, "read", study)
+    return service.overviews.study(study, query.after) or Response(status_code=204)
+
+
+@router.get("/roster", response_model=dashboard.Roster, tags=["units"])
+def get_roster(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+    """Return units in order of registration, with their counts."""
+    require(principal, "read", study)
+    return service.overviews.roster(study, page.after, page.limit)
+
+
+@router.get("/units/{unit}/overview", response_model=dashboard.UnitOverview, tags=["units"])
+def get_unit_overview(
+    study: StudyName, unit: UnitName, service: CurrentService, principal: CurrentPrincipal, query: AfterQuery
+) -> Any:
+    """Return the last steps of a unit, and the weights of its policy's models."""
+    require(principal, "read", study)
+    return service.overviews.unit(study, unit, query.after) or Response(status_code=204)

@@ -1,0 +1,123 @@
+"""Routes that only read."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from larl import __version__
+from larl.client import models
+from larl.service.export.csv import as_csv
+from larl.service.export.table import Table
+from larl.service.export.vw import as_vw
+from larl.service.http.auth import Principal, require
+from larl.service.http.dependencies import (
+    CurrentPrincipal,
+    CurrentService,
+    DecisionId,
+    PageQuery,
+    StudyName,
+    UnitName,
+    UnitPageQuery,
+)
+from larl.service.http.problem_details import error_responses
+from larl.service.schemas import responses
+from larl.service.schemas.requests import ExportFormat
+
+EXPORT_LINES = 500  # sent at once
+TEXT: dict[int | str, Any] = {
+    200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}
+}
+
+router = APIRouter(prefix="/v1", responses=error_responses(404))
+
+
+@router.get("/health", tags=["service"], openapi_extra={"security": [{}]})
+def get_health(service: CurrentService) -> models.Health:
+    """Check that the service can read its storage. No token is needed."""
+    service.queries.journal.select(limit=1)
+    return models.Health(status="ok", larl=__version__)
+
+
+@router.get("/studies", tags=["studies"])
+def list_studies(service: CurrentService, principal: CurrentPrincipal) -> list[models.StudyInfo]:
+    """Return the studies that the token may see."""
+    studies = [state.info() for state in service.queries.studies().values()]
+    return [_visible(principal, study) for study in studies if principal.may("see", study.study)]
+
+
+@router.get("/studies/{study}", tags=["studies"])
+def get_study(study: StudyName, service: CurrentService, principal: CurrentPrincipal) -> models.StudyInfo:
+    """Return a study and its policies. Its seed is null if the token cannot read decisions."""
+    require(principal, "see", study)
+    return _visible(principal, service.queries.state(study).info())
+
+
+def _visible(principal: Principal, study: models.StudyInfo) -> models.StudyInfo:
+    return study if principal.may("read", study.study) else replace(study, seed=None)
+
+
+@router.get("/studies/{study}/units", response_model=responses.UnitInfos, tags=["units"])
+def list_units(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+    """Return the units of a study, in order of registration."""
+    require(principal, "read", study)
+    return service.queries.units(study, page.after, page.limit)
+
+
+@router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
+def get_unit(study: StudyName, unit: UnitName, service: CurrentService, principal: CurrentPrincipal) -> Any:
+    """Return a unit."""
+    require(principal, "read", study)
+    return service.queries.unit(study, unit)
+
+
+@router.get("/studies/{study}/decisions", response_model=responses.DecisionRecords, tags=["decisions"])
+def list_decisions(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
+    """Return decisions with their rewards."""
+    require(principal, "read", study)
+    return service.queries.decisions(study, page.unit, page.after, page.limit)
+
+
+@router.get("/decisions/{decision}", response_model=models.DecisionRecord, tags=["decisions"])
+def get_decision(decision: DecisionId, service: CurrentService, principal: CurrentPrincipal) -> Any:
+    """Return a decision with its reward."""
+    require(principal, "read", decision.partition(".")[0])
+    return service.queries.decision(decision)
+
+
+@router.get("/studies/{study}/rewards", response_model=responses.RewardRecords, tags=["decisions"])
+def list_rewards(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
+    """Return rewards in order of arrival, with default rewards."""
+    require(principal, "read", study)
+    return service.queries.rewards(study, page.unit, page.after, page.limit)
+
+
+@router.get("/studies/{study}/issues", response_model=responses.Issues, tags=["issues"])
+def list_issues(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+    """Return issues, and how they were resolved."""
+    require(principal, "read", study)
+    return service.queries.issues(study, page.after, page.limit)
+
+
+@router.get("/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"], responses=TEXT)
+def export_study(
+    study: StudyName,
+    service: CurrentService,
+    principal: CurrentPrincipal,
+    wanted: Annotated[ExportFormat, Query()],
+) -> Any:
+    """Return all decisions of a study with their rewards, as text; `larl export` has more formats."""
+    require(principal, "read", study)
+    service.queries.state(study)
+    table = Table(service.queries.journal, study)
+    lines, kind = (as_csv(table), "text/csv") if wanted.format == "csv" else (as_vw(table), "text/plain")
+    return StreamingResponse(_chunks(lines), media_type=kind)
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[str]:
+    """Yield several lines at once: each chunk takes a turn of the event loop."""
+    while chunk := list(islice(lines, EXPORT_LINES)):
+        yield "".join(chunk)
