@@ -1,48 +1,55 @@
-// Charts as SVG: lines, bands, bars, stacks and dots over one row of buckets, with lanes of marks below.
+// Charts as SVG: lines, bands, bars, stacked bars and dots over one sequence of buckets, and rows of marks below.
 //
-// A chart is given {x, bucket, layers, lanes, range, write}: `x` are the short labels of the buckets, `bucket(i)` is
-// the long one. A layer has a kind, a name, a colour and a value for each bucket (null: none); a band has `low` and
-// `high`. Every chart can be read with arrow keys, and as a table.
+// `Chart.update` takes {x, xName, bucket, layers, lanes, range, format}. `x` has the short label of each bucket,
+// `bucket(i)` returns the long one. A layer has a kind, a name, a colour and a value for each bucket (null: none); a
+// band has `low` and `high`; a stack has `base`. A lane has a name and a mark for each bucket (a class, or null).
+// Each chart can also be read with the arrow keys and as a table.
 
-import { draw, make, number, say } from "./parts.js";
+import { element, setText, svgElement } from "./dom.js";
+import { formatNumber } from "./format.js";
 
-const TOP = 12, BELOW = 26, LANE = 16, LETTER = 6.6, NARROW = 460;
+// Pixels: margins above and below the plot, height of a lane, mean width of a letter, and the widest bar.
+const TOP = 12, BOTTOM = 26, LANE = 16, LETTER = 6.6, MAX_BAR = 56;
+const NARROW = 460; // charts below this width have no labels at the ends of lines
+const LABEL_HEIGHT = 14;
 
 export class Chart {
   constructor(title, note, height = 210) {
     this.title = title;
     this.height = height;
-    this.at = null;
+    this.selected = null; // bucket
     this.data = null;
-    this.svg = draw("svg", {
-      tabindex: "0", role: "group", "aria-roledescription": "chart", "aria-label": `${title}. Arrow keys read its values.`,
-      onpointermove: (event) => this.show(this.nearest(event)), onpointerleave: () => this.show(null),
-      onkeydown: (event) => this.key(event), onblur: () => this.show(null),
+    this.svg = svgElement("svg", {
+      tabindex: "0", role: "group", "aria-roledescription": "chart",
+      "aria-label": `${title}. Use the arrow keys to read its values.`,
+      onpointermove: (event) => this.select(this.bucketAt(event)), onpointerleave: () => this.select(null),
+      onkeydown: (event) => this.handleKey(event), onblur: () => this.select(null),
     });
-    this.tip = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-    this.spoken = make("p", { class: "unseen", "aria-live": "polite" });
-    this.legend = make("ul", { class: "legend", "aria-label": `Legend: ${title}` });
-    this.empty = make("p", { class: "empty", hidden: true }, "Nothing to show yet.");
-    this.table = make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `${title}, as a table` });
-    this.details = make("details", { ontoggle: () => this.tabulate() }, make("summary", {}, "As a table"), this.table);
-    this.plot = make("div", { class: "plot" }, this.svg, this.tip);
-    this.node = make("figure", { class: "chart" },
-      make("figcaption", {}, make("h3", {}, title), make("p", { class: "quiet" }, note)),
-      this.legend, this.plot, this.empty, this.spoken, this.details);
+    this.tooltip = element("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+    this.announcement = element("p", { class: "visually-hidden", "aria-live": "polite" });
+    this.legend = element("ul", { class: "legend", "aria-label": `Legend: ${title}` });
+    this.empty = element("p", { class: "empty", hidden: true }, "No data yet.");
+    this.table = element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `${title}, data table` });
+    this.details = element("details", { ontoggle: () => this.updateTable() },
+      element("summary", {}, "Data table"), this.table);
+    this.plot = element("div", { class: "plot" }, this.svg, this.tooltip);
+    this.node = element("figure", { class: "chart" },
+      element("figcaption", {}, element("h3", {}, title), element("p", { class: "muted" }, note)),
+      this.legend, this.plot, this.empty, this.announcement, this.details);
     new ResizeObserver(() => this.plot.clientWidth !== this.width && this.draw()).observe(this.plot);
   }
 
   update(data) {
     this.data = data;
-    const some = data.layers.some((layer) => layer.values.some((value) => value !== null));
-    this.empty.hidden = some;
-    for (const part of [this.plot, this.details, this.legend]) part.hidden = !some;
-    this.legend.replaceChildren(...this.named().map((layer) => make("li", {}, key(layer), layer.name)));
+    const hasValues = data.layers.some((layer) => layer.values.some((value) => value !== null));
+    this.empty.hidden = hasValues;
+    for (const part of [this.plot, this.details, this.legend]) part.hidden = !hasValues;
+    this.legend.replaceChildren(...this.legendLayers().map((layer) => element("li", {}, legendKey(layer), layer.name)));
     this.draw();
-    this.tabulate();
+    this.updateTable();
   }
 
-  named() {
+  legendLayers() {
     const layers = this.data.layers.filter((layer) => layer.name && layer.kind !== "text");
     return layers.length > 1 ? layers : [];
   }
@@ -50,147 +57,172 @@ export class Chart {
   draw() {
     const width = this.width = this.plot.clientWidth;
     if (!this.data || this.plot.hidden || width < 60) return;
-    const { x, layers, lanes = [], write = plain } = this.data;
-    const [low, high] = this.data.range || domain(layers);
-    const ticks = niceTicks(low, high, 5);
-    const bottom = this.height - BELOW, labels = width >= NARROW ? this.named().filter((layer) => layer.kind !== "dots") : [];
-    const left = Math.max(...ticks.map((tick) => LETTER * write(tick).length), ...lanes.map((lane) => LETTER * clip(lane.name, 12).length)) + 10;
-    const right = labels.length ? width - 16 - Math.max(...labels.map((layer) => LETTER * clip(layer.name).length)) : width - 8;
+    const { x, layers, lanes = [], format = formatTick } = this.data;
+    const [low, high] = this.data.range || valueRange(layers);
+    const ticks = niceTicks(low, high, 5), bottom = this.height - BOTTOM;
+    const labelled = width >= NARROW ? this.legendLayers().filter((layer) => layer.kind !== "dots") : [];
+    const leftLabels = [...ticks.map(format), ...lanes.map((lane) => truncate(lane.name, 12))];
+    const left = 10 + LETTER * Math.max(...leftLabels.map((label) => label.length));
+    const longest = Math.max(...labelled.map((layer) => truncate(layer.name).length));
+    const right = labelled.length ? width - 16 - LETTER * longest : width - 8;
     this.step = (right - left) / x.length;
-    this.place = { x: (i) => left + (i + 0.5) * this.step, y: (value) => bottom - ((value - low) / (high - low)) * (bottom - TOP), left, right, bottom };
-    const full = this.height + LANE * lanes.length;
-    const parts = [this.grid(ticks, write), ...layers.flatMap((layer) => this.layer(layer)), this.direct(labels), this.below(lanes, full)];
-    this.cursor = draw("line", { class: "cursor", y1: TOP, y2: full - BELOW + 4, visibility: "hidden" });
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${full}`);
-    this.svg.setAttribute("height", full);
-    this.svg.replaceChildren(...parts, this.cursor);
-    this.show(this.at === null ? null : Math.min(this.at, x.length - 1), false);
+    this.scale = {
+      x: (i) => left + (i + 0.5) * this.step,
+      y: (value) => bottom - ((value - low) / (high - low)) * (bottom - TOP),
+      left, right, bottom,
+    };
+    const height = this.height + LANE * lanes.length;
+    this.cursor = svgElement("line", { class: "cursor", y1: TOP, y2: height - BOTTOM + 4, visibility: "hidden" });
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.setAttribute("height", height);
+    this.svg.replaceChildren(this.drawGrid(ticks, format), ...layers.flatMap((layer) => this.drawLayer(layer)),
+      this.drawEndLabels(labelled), this.drawLanes(lanes), this.drawBucketLabels(height), this.cursor);
+    this.select(this.selected === null ? null : Math.min(this.selected, x.length - 1), false);
   }
 
-  grid(ticks, write) {
-    const { left, right, y } = this.place;
-    return draw("g", { class: "rules", "aria-hidden": "true" }, ticks.flatMap((tick) => [
-      draw("line", { x1: left, x2: right, y1: y(tick), y2: y(tick) }),
-      draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, write(tick)),
+  drawGrid(ticks, format) {
+    const { left, right, y } = this.scale;
+    return svgElement("g", { class: "rules", "aria-hidden": "true" }, ticks.flatMap((tick) => [
+      svgElement("line", { x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+      svgElement("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, format(tick)),
     ]));
   }
 
-  // The lanes of marks, and the labels of the buckets under all.
-  below(lanes, full) {
-    const { x, left, right, bottom } = this.place, count = this.data.x.length;
-    const group = draw("g", { class: "rules", "aria-hidden": "true" });
-    lanes.forEach((lane, row) => {
-      const middle = bottom + 12 + LANE * row, wide = Math.max(Math.min(this.step * 0.7, 9), 1.5);
-      group.append(draw("line", { x1: left, x2: right, y1: middle, y2: middle }),
-        draw("text", { x: left - 6, y: middle + 4, "text-anchor": "end" }, clip(lane.name, 12)));
-      lane.marks.forEach((mark, i) => mark && group.append(
-        draw("rect", { class: `mark ${mark}`, x: x(i) - wide / 2, y: middle - 5, width: wide, height: 10, rx: 1 })));
-    });
-    const longest = Math.max(...this.data.x.map((label) => String(label).length));
-    const every = niceStep(Math.ceil((count * (LETTER * longest + 18)) / (right - left)));
-    for (let i = 0; i < count; i += every) {
-      group.append(draw("text", { x: x(i), y: full - 8, "text-anchor": "middle" }, this.data.x[i]));
-    }
-    return group;
+  drawLanes(lanes) {
+    const { x, left, right, bottom } = this.scale, width = Math.max(Math.min(this.step * 0.7, 9), 1.5);
+    return svgElement("g", { class: "rules", "aria-hidden": "true" }, lanes.flatMap((lane, row) => {
+      const middle = bottom + 12 + LANE * row;
+      const mark = (kind, i) => (kind === null ? null : svgElement("rect",
+        { class: `mark ${kind}`, x: x(i) - width / 2, y: middle - 5, width, height: 10, rx: 1 }));
+      return [
+        svgElement("line", { x1: left, x2: right, y1: middle, y2: middle }),
+        svgElement("text", { x: left - 6, y: middle + 4, "text-anchor": "end" }, truncate(lane.name, 12)),
+        ...lane.marks.map(mark),
+      ];
+    }));
   }
 
-  layer(layer) {
-    const { x, y, bottom } = this.place, colour = `c${layer.colour}`, values = layer.values;
+  drawBucketLabels(height) {
+    const { x, left, right } = this.scale, labels = this.data.x.map(String);
+    const widest = LETTER * Math.max(...labels.map((label) => label.length)) + 18;
+    const every = niceStep(Math.ceil((labels.length * widest) / (right - left)));
+    return svgElement("g", { "aria-hidden": "true" }, labels.map((label, i) =>
+      (i % every ? null : svgElement("text", { x: x(i), y: height - 8, "text-anchor": "middle" }, label))));
+  }
+
+  drawLayer(layer) {
+    const { x, y, bottom } = this.scale, colour = `c${layer.colour}`, values = layer.values;
     if (layer.kind === "bars" || layer.kind === "stack") {
-      const wide = Math.max(this.step - (this.step > 5 ? 2 : 0), 0.6);
-      return [draw("g", { class: `bars ${colour}` }, values.map((value, i) => {
+      const width = Math.min(Math.max(this.step - (this.step > 5 ? 2 : 0), 0.6), MAX_BAR);
+      return [svgElement("g", { class: `bars ${colour}` }, values.map((value, i) => {
         if (value === null) return null;
         const base = layer.base ? layer.base[i] : 0, top = y(base + value);
-        return draw("rect", { x: x(i) - wide / 2, width: wide, y: top, height: Math.max((layer.base ? y(base) : bottom) - top, 0) });
+        const height = Math.max((layer.base ? y(base) : bottom) - top, 0);
+        return svgElement("rect", { x: x(i) - width / 2, width, y: top, height });
       }))];
     }
     if (layer.kind === "band") {
-      return runs(values).filter((run) => run.length > 1).map((run) => draw("polygon", {
-        class: `band ${colour}`,
-        points: [...run.map((i) => `${x(i)},${y(layer.high[i])}`), ...run.reverse().map((i) => `${x(i)},${y(layer.low[i])}`)].join(" "),
-      }));
+      return segments(values).filter((segment) => segment.length > 1).map((segment) => {
+        const upper = segment.map((i) => `${x(i)},${y(layer.high[i])}`);
+        const lower = segment.map((i) => `${x(i)},${y(layer.low[i])}`).reverse();
+        return svgElement("polygon", { class: `band ${colour}`, points: [...upper, ...lower].join(" ") });
+      });
     }
+    const dot = (i, dotColour, r) => svgElement("circle", { class: `dot ${dotColour}`, cx: x(i), cy: y(values[i]), r });
     if (layer.kind === "dots") {
-      return [draw("g", {}, values.map((value, i) => value === null ? null
-        : draw("circle", { class: `dot ${layer.colours[i]}`, cx: x(i), cy: y(value), r: this.step > 7 ? 3 : 2.2 })))];
+      const radius = this.step > 7 ? 3 : 2.2;
+      return [svgElement("g", {}, values.map((value, i) => (value === null ? null : dot(i, layer.colours[i], radius))))];
     }
-    const dash = layer.dashed ? " dashed" : "";
-    return runs(values).map((run) => run.length > 1
-      ? draw("polyline", { class: `line ${colour}${dash}`, points: run.map((i) => `${x(i)},${y(values[i])}`).join(" ") })
-      : draw("circle", { class: `dot ${colour}`, cx: x(run[0]), cy: y(values[run[0]]), r: 2.5 }));
+    const line = `line ${colour}${layer.dashed ? " dashed" : ""}`;
+    return segments(values).map((segment) => (segment.length > 1
+      ? svgElement("polyline", { class: line, points: segment.map((i) => `${x(i)},${y(values[i])}`).join(" ") })
+      : dot(segment[0], colour, 2.5)));
   }
 
-  // Names at the ends of lines, kept apart.
-  direct(layers) {
-    const ends = layers.map((layer) => {
-      const last = layer.values.findLastIndex((value) => value !== null);
-      const value = layer.values[last] ?? 0;
-      return { layer, y: last < 0 ? this.place.bottom : this.place.y(layer.base ? layer.base[last] + value / 2 : value) };
+  // Draw the names of layers at the ends of their lines, moved apart where they would overlap.
+  drawEndLabels(layers) {
+    const { bottom, right, y } = this.scale;
+    const labels = layers.map((layer) => {
+      const last = layer.values.findLastIndex((value) => value !== null), value = layer.values[last] ?? 0;
+      return { layer, y: last < 0 ? bottom : y(layer.base ? layer.base[last] + value / 2 : value) };
     }).sort((a, b) => a.y - b.y);
-    ends.forEach((end, i) => { if (i) end.y = Math.max(end.y, ends[i - 1].y + 14); });
-    for (let i = ends.length - 1, most = this.place.bottom; i >= 0; i -= 1, most = ends[i + 1].y - 14) ends[i].y = Math.min(ends[i].y, most);
-    return draw("g", { class: "ends", "aria-hidden": "true" }, ends.map((end) =>
-      draw("text", { class: `c${end.layer.colour}`, x: this.place.right + 6, y: end.y + 4 }, clip(end.layer.name))));
+    labels.forEach((label, i) => { if (i) label.y = Math.max(label.y, labels[i - 1].y + LABEL_HEIGHT); });
+    let lowest = bottom;
+    for (const label of labels.toReversed()) {
+      label.y = Math.min(label.y, lowest);
+      lowest = label.y - LABEL_HEIGHT;
+    }
+    return svgElement("g", { class: "ends", "aria-hidden": "true" }, labels.map((label) =>
+      svgElement("text", { class: `c${label.layer.colour}`, x: right + 6, y: label.y + 4 }, truncate(label.layer.name))));
   }
 
-  nearest(event) {
-    const shown = this.svg.getBoundingClientRect();
-    const i = Math.floor((event.clientX - shown.left - this.place.left) / this.step);
+  bucketAt(event) {
+    const i = Math.floor((event.clientX - this.svg.getBoundingClientRect().left - this.scale.left) / this.step);
     return i >= 0 && i < this.data.x.length ? i : null;
   }
 
-  key(event) {
-    const last = this.data.x.length - 1, at = this.at ?? (event.key === "ArrowRight" ? -1 : last + 1);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last, Escape: null }[event.key];
-    if (to === undefined) return;
+  handleKey(event) {
+    const last = this.data.x.length - 1, now = this.selected ?? (event.key === "ArrowRight" ? -1 : last + 1);
+    const next = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last, Escape: null }[event.key];
+    if (next === undefined) return;
     event.preventDefault();
-    this.show(to === null ? null : Math.min(Math.max(to, 0), last));
-    say(this.spoken, to === null ? "" : [this.data.bucket(this.at), ...this.values(this.at).map(([layer, text]) => `${layer.name} ${text}`)].join("; "));
+    this.select(next === null ? null : Math.min(Math.max(next, 0), last));
+    const texts = next === null ? [] : this.values(this.selected).map(([layer, text]) => `${layer.name} ${text}`);
+    setText(this.announcement, next === null ? "" : [this.data.bucket(this.selected), ...texts].join("; "));
   }
 
+  // Return the layers with values, and their values in a bucket as text.
   values(i) {
-    const write = this.data.write || number;
-    return this.data.layers.filter((layer) => layer.kind !== "band" && layer.name).map((layer) => [layer, layer.write ? layer.write(i) : write(layer.values[i])]);
+    const format = this.data.format || formatNumber;
+    return this.data.layers.filter((layer) => layer.kind !== "band" && layer.name)
+      .map((layer) => [layer, layer.format ? layer.format(i) : format(layer.values[i])]);
   }
 
-  show(i, moved = true) {
-    this.at = i;
-    this.tip.hidden = i === null;
+  // Select a bucket, or none, and show its values in the tooltip.
+  select(i, hasChanged = true) {
+    this.selected = i;
+    this.tooltip.hidden = i === null;
     this.cursor?.setAttribute("visibility", i === null ? "hidden" : "visible");
     if (i === null) return;
-    const x = this.place.x(i);
+    const x = this.scale.x(i);
     this.cursor.setAttribute("x1", x);
     this.cursor.setAttribute("x2", x);
-    if (moved || !this.tip.childElementCount) {
-      this.tip.replaceChildren(make("strong", {}, this.data.bucket(i)),
-        ...this.values(i).map(([layer, text]) => make("span", {}, key(layer, i), `${layer.name} `, make("b", {}, text))));
+    if (hasChanged || !this.tooltip.childElementCount) {
+      this.tooltip.replaceChildren(element("strong", {}, this.data.bucket(i)), ...this.values(i).map(([layer, text]) =>
+        element("span", {}, legendKey(layer, i), `${layer.name} `, element("b", {}, text))));
     }
-    const wide = this.tip.offsetWidth, room = this.plot.clientWidth;
-    this.tip.style.left = `${Math.max(0, x + 12 + wide > room ? x - 12 - wide : x + 12)}px`;
+    const width = this.tooltip.offsetWidth, fits = x + 12 + width <= this.plot.clientWidth;
+    this.tooltip.style.left = `${Math.max(0, fits ? x + 12 : x - 12 - width)}px`;
   }
 
-  tabulate() {
+  updateTable() {
     if (!this.details.open || !this.data) return;
-    const heads = [this.data.xName, ...this.data.layers.filter((layer) => layer.kind !== "band" && layer.name).map((layer) => layer.name)];
-    const rows = this.data.x.map((_, i) => make("tr", {}, make("th", { scope: "row" }, this.data.bucket(i)),
-      this.values(i).map(([, text]) => make("td", { class: "number" }, text))));
-    this.table.replaceChildren(make("table", {}, make("caption", { class: "unseen" }, this.title),
-      make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", class: i ? "number" : "" }, head)))), make("tbody", {}, rows)));
+    const layers = this.data.layers.filter((layer) => layer.kind !== "band" && layer.name);
+    const heads = [this.data.xName, ...layers.map((layer) => layer.name)];
+    const rows = this.data.x.map((_, i) => element("tr", {}, element("th", { scope: "row" }, this.data.bucket(i)),
+      this.values(i).map(([, text]) => element("td", { class: "number" }, text))));
+    this.table.replaceChildren(element("table", {}, element("caption", { class: "visually-hidden" }, this.title),
+      element("thead", {}, element("tr", {}, heads.map((head, i) =>
+        element("th", { scope: "col", class: i ? "number" : "" }, head)))),
+      element("tbody", {}, rows)));
   }
 }
 
-const plain = (tick) => (Math.abs(tick) < 1e6 && (Math.abs(tick) >= 1e-4 || tick === 0) ? String(tick).replace("-", "−") : number(tick));
+function formatTick(tick) {
+  const isPlain = tick === 0 || (Math.abs(tick) < 1e6 && Math.abs(tick) >= 1e-4);
+  return isPlain ? String(tick).replace("-", "−") : formatNumber(tick);
+}
 
-const clip = (text, most = 16) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const truncate = (text, length = 16) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
-// What a layer looks like, in little.
-const key = (layer, i) => {
+// Return the symbol of a layer for the legend, or for one bucket in the tooltip.
+function legendKey(layer, i) {
   const colour = layer.colours && i !== undefined ? layer.colours[i] : `c${layer.colour}`;
-  return make("i", { class: `key ${layer.kind} ${colour} ${layer.dashed ? "dashed" : ""}`, "aria-hidden": "true" });
-};
+  return element("i", { class: `key ${layer.kind} ${colour} ${layer.dashed ? "dashed" : ""}`, "aria-hidden": "true" });
+}
 
-// The stretches of indices whose values are there.
-function runs(values) {
+// Return the sequences of consecutive indices whose values are not null.
+function segments(values) {
   const found = [];
   values.forEach((value, i) => {
     if (value === null) return;
@@ -200,23 +232,26 @@ function runs(values) {
   return found;
 }
 
-function domain(layers) {
-  const all = layers.flatMap((layer) => [...(layer.low || layer.values), ...(layer.high || [])]).filter((value) => value !== null);
+function valueRange(layers) {
+  const values = layers.flatMap((layer) => [...(layer.low || layer.values), ...(layer.high || [])])
+    .filter((value) => value !== null);
   const zero = layers.some((layer) => layer.kind === "bars") ? [0] : [];
-  const low = Math.min(...all, ...zero), high = Math.max(...all, ...zero);
-  const room = high > low ? 0.06 * (high - low) : Math.abs(high) || 1;
-  return [zero.length && low === 0 ? 0 : low - room, high + room];
+  const low = Math.min(...values, ...zero), high = Math.max(...values, ...zero);
+  const margin = high > low ? 0.06 * (high - low) : Math.abs(high) || 1;
+  return [zero.length && low === 0 ? 0 : low - margin, high + margin];
 }
 
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return [1, 2, 5, 10].map((many) => many * power).find((many) => many >= least);
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
 }
 
-function niceTicks(low, high, about) {
-  const raw = (high - low) / about, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map((many) => many * power).find((many) => many >= raw);
+function niceTicks(low, high, count) {
+  const least = (high - low) / count, power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((each) => each >= least);
   const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) ticks.push(Number((i * step).toPrecision(10)));
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) {
+    ticks.push(Number((i * step).toPrecision(10)));
+  }
   return ticks;
 }

@@ -1,29 +1,49 @@
-// What went wrong in a study, what was done, and how people say that it is dealt with.
+// The issues of a study, and the forms that resolve them.
 
-import { ask, make, plural, segment, studyPath, time } from "./parts.js";
+import { request, studyPath, unitLink } from "./api.js";
+import { element } from "./dom.js";
+import { formatNumber, timeElement } from "./format.js";
 
-const MEANING = { red: "act now", yellow: "look soon", green: "for the record" };
+const MEANING = { red: "act now", yellow: "check soon", green: "for information" };
+const PAGE_SIZE = 100, MAX_RESOLVED = 1000; // issues
 
 export class Issues {
-  constructor(study, visitor) {
+  constructor(study, session) {
     this.study = study;
-    this.may = visitor.role === "admin" || visitor.role === "analyst";
-    this.cards = new Map(); // by number: a form in which somebody writes stays as it is
-    this.summary = make("p", { class: "summary" });
-    this.list = make("ul", { class: "issues" });
-    this.past = make("ul", { class: "issues past" });
-    this.more = make("details", { ontoggle: () => this.more.open && this.history() }, make("summary", {}, "Resolved issues"), this.past);
-    this.node = make("section", { class: "panel", "aria-label": "Issues" },
-      make("div", { class: "heading" }, make("h2", {}, "Issues"), this.summary), this.list, this.more);
+    this.canResolve = session.role === "admin" || session.role === "analyst";
+    this.cards = new Map(); // by number of the issue: an update keeps a card, and the text in its form
+    this.summary = element("p", { class: "summary" });
+    this.help = element("p", { class: "muted", hidden: true },
+      "The service records an issue when a policy fails or its clock goes back.");
+    this.list = element("ul", { class: "issues" });
+    this.resolvedList = element("ul", { class: "issues resolved" });
+    this.resolved = element("details", { ontoggle: () => this.resolved.open && this.updateResolved() },
+      element("summary", {}, "Resolved issues"), this.resolvedList);
+    this.node = element("section", { class: "panel", "aria-label": "Issues" },
+      element("div", { class: "heading" }, element("h2", {}, "Issues"), this.summary),
+      this.help, this.list, this.resolved);
   }
 
   update({ issues, open }) {
-    const counts = Object.entries(issues).filter(([, many]) => many);
-    const shown = counts.map(([severity, many]) => make("span", { class: `chip ${severity}` }, `${many} ${severity}`));
-    this.summary.replaceChildren(...(shown.length ? shown : [make("span", { class: "chip open" }, "none open")]));
-    const wanted = new Set(open.map((each) => each.issue));
+    const counts = Object.entries(issues).filter(([, count]) => count);
+    const chips = counts.map(([severity, count]) =>
+      element("span", { class: `chip ${severity}` }, `${count} ${severity}`));
+    this.summary.replaceChildren(...(chips.length ? chips : [element("span", { class: "chip open" }, "none open")]));
+    this.help.hidden = chips.length > 0;
+    this.updateCards(open);
+    const hidden = counts.reduce((sum, [, count]) => sum + count, 0) - open.length;
+    this.hiddenCount?.remove();
+    if (hidden > 0) {
+      this.hiddenCount = element("li", { class: "muted" }, `and ${formatNumber(hidden)} more`);
+      this.list.append(this.hiddenCount);
+    }
+    if (this.resolved.open) this.updateResolved();
+  }
+
+  updateCards(open) {
+    const numbers = new Set(open.map((each) => each.issue));
     for (const [number, card] of this.cards) {
-      if (!wanted.has(number)) {
+      if (!numbers.has(number)) {
         card.remove();
         this.cards.delete(number);
       }
@@ -33,67 +53,70 @@ export class Issues {
       const card = this.cards.get(each.issue);
       if (this.list.children[i] !== card) this.list.insertBefore(card, this.list.children[i] || null);
     });
-    const total = counts.reduce((sum, [, many]) => sum + many, 0);
-    this.rest?.remove();
-    if (total > open.length) {
-      this.rest = make("li", { class: "quiet" }, `and ${plural(total - open.length, "more", "more")}`);
-      this.list.append(this.rest);
-    }
-    if (this.more.open) this.history();
   }
 
-  card(issue, resolved = false) {
+  card(issue) {
     const title = `issue-${issue.issue}`;
-    const about = [make("span", { class: `chip ${issue.severity}` }, `${issue.severity}: ${MEANING[issue.severity]}`), time(issue.at)];
-    if (issue.unit) about.push(make("a", { href: `#/study/${segment(this.study)}/unit/${segment(issue.unit)}` }, issue.unit));
-    const card = make("li", { class: `issue ${issue.severity}`, "aria-labelledby": title },
-      make("p", { class: "about" }, about),
-      make("p", { class: "happened", id: title }, issue.happened),
-      make("p", {}, make("b", {}, "Done: "), issue.done));
-    if (resolved) card.append(make("p", {}, make("b", {}, "Resolved "), time(issue.resolved), issue.note ? `: ${issue.note}` : ""));
-    else if (this.may) card.append(this.resolving(issue, title));
+    const facts = [element("span", { class: `chip ${issue.severity}` }, `${issue.severity}: ${MEANING[issue.severity]}`),
+      timeElement(issue.at)];
+    if (issue.unit) facts.push(element("a", { href: unitLink(this.study, issue.unit) }, issue.unit));
+    const card = element("li", { class: `issue ${issue.severity}`, "aria-labelledby": title },
+      element("p", { class: "about" }, facts),
+      element("p", { class: "happened", id: title }, issue.happened),
+      element("p", {}, element("b", {}, "Action: "), issue.done));
+    if (issue.resolved) {
+      card.append(element("p", {}, element("b", {}, "Resolved "), timeElement(issue.resolved),
+        issue.note ? `: ${issue.note}` : ""));
+    } else if (this.canResolve) {
+      card.append(this.resolveForm(issue, title));
+    }
     return card;
   }
 
-  // A button that becomes a form.
-  resolving(issue, title) {
-    const note = make("textarea", { id: `note-${issue.issue}`, rows: "2", maxlength: "500", required: true });
-    const wrong = make("p", { class: "wrong", role: "alert" });
-    const form = make("form", {
-      hidden: true,
-      onsubmit: async (event) => {
-        event.preventDefault();
-        try {
-          await ask(`${studyPath(this.study)}/issues/${issue.issue}/resolved`, { method: "POST", body: { note: note.value } });
-          this.cards.get(issue.issue)?.remove();
-          this.summary.tabIndex = -1;
-          this.summary.focus();
-        } catch (error) {
-          wrong.textContent = `Not resolved: ${error.message}`;
-        }
-      },
-    }, make("label", { for: note.id }, "What was found, and what was done about it"), note, wrong,
-    make("div", { class: "actions" }, make("button", { class: "main" }, "Mark as resolved"), make("button", { type: "button", onclick: () => turn(false) }, "Cancel")));
-    const button = make("button", { type: "button", "aria-describedby": title, onclick: () => turn(true) }, "Resolve…");
-    const turn = (open) => {
-      form.hidden = !open;
-      button.hidden = open;
-      (open ? note : button).focus();
+  // Return a button that opens the form.
+  resolveForm(issue, title) {
+    const note = element("textarea", { id: `note-${issue.issue}`, rows: "2", maxlength: "500", required: true });
+    const error = element("p", { class: "error", role: "alert" });
+    const submit = async (event) => {
+      event.preventDefault();
+      try {
+        const path = `${studyPath(this.study)}/issues/${issue.issue}/resolved`;
+        await request(path, { method: "POST", body: { note: note.value } });
+        this.cards.get(issue.issue)?.remove();
+        this.summary.tabIndex = -1;
+        this.summary.focus();
+      } catch (failure) {
+        error.textContent = `Not resolved: ${failure.message}`;
+      }
     };
-    return make("div", {}, button, form);
+    const form = element("form", { hidden: true, onsubmit: submit },
+      element("label", { for: note.id }, "Cause, and what was done about it"), note, error,
+      element("div", { class: "actions" }, element("button", { class: "main" }, "Mark as resolved"),
+        element("button", { type: "button", onclick: () => toggle(false) }, "Cancel")));
+    const button = element("button", { type: "button", "aria-describedby": title, onclick: () => toggle(true) },
+      "Resolve…");
+    const toggle = (isOpen) => {
+      form.hidden = !isOpen;
+      button.hidden = isOpen;
+      (isOpen ? note : button).focus();
+    };
+    return element("div", {}, button, form);
   }
 
-  async history() {
+  async updateResolved() {
     try {
       const found = [];
-      for (let after = 0; after !== null && found.length < 1000;) {
-        const page = await ask(`${studyPath(this.study)}/issues?after=${after}&limit=100`);
+      for (let after = 0; after !== null && found.length < MAX_RESOLVED;) {
+        const page = await request(`${studyPath(this.study)}/issues?after=${after}&limit=${PAGE_SIZE}`);
         found.push(...page.items.filter((each) => each.resolved));
         after = page.next;
       }
-      this.past.replaceChildren(...(found.length ? found.reverse().map((each) => this.card(each, true)) : [make("li", { class: "quiet" }, "None yet.")]));
+      this.resolvedList.replaceChildren(...(found.length
+        ? found.reverse().map((each) => this.card(each))
+        : [element("li", { class: "muted" }, "None yet.")]));
     } catch (error) {
-      this.past.replaceChildren(make("li", { class: "wrong" }, `They cannot be read: ${error.message}`));
+      this.resolvedList.replaceChildren(
+        element("li", { class: "error" }, `Resolved issues cannot be read: ${error.message}`));
     }
   }
 }

@@ -1,16 +1,21 @@
-// The page: who is there, which view the address asks for, and how it stays up to date.
+// The page: the session, the view that the address names, and its updates.
 
-import { Refused, ask, make, say } from "./parts.js";
+import { ApiError, request } from "./api.js";
+import { element, setText } from "./dom.js";
 import { StudyList, StudyView } from "./study.js";
 import { UnitView } from "./unit.js";
 
-const HIDDEN = 30_000, LONGEST = 60_000; // milliseconds between looks while nobody sees the page, and while it fails
-const place = Object.fromEntries(["main", "trail", "status", "changed", "pulse", "visitor"].map((id) => [id, document.getElementById(id)]));
-let visitor = null, view = null, timer = 0, failures = 0, stopped = new AbortController();
+// Milliseconds between updates: while the page is hidden, and at most after failures.
+const HIDDEN_INTERVAL = 30_000, MAX_INTERVAL = 60_000;
+const START_RETRY = 5_000;
+const NO_ANSWER = "the service does not answer";
+const ids = ["main", "breadcrumb", "status", "status-dot", "changed", "session"];
+const nodes = Object.fromEntries(ids.map((id) => [id, document.getElementById(id)]));
+let session = null, view = null, timer = 0, failures = 0, updates = new AbortController();
 
-function route() {
+function currentView() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decode);
-  if (parts[0] === "study" && parts[1] && parts.length === 2) return new StudyView(parts[1], visitor);
+  if (parts[0] === "study" && parts[1] && parts.length === 2) return new StudyView(parts[1], session);
   if (parts[0] === "study" && parts[1] && parts[2] === "unit" && parts[3]) return new UnitView(parts[1], parts[3]);
   return new StudyList();
 }
@@ -23,136 +28,145 @@ function decode(part) {
   }
 }
 
-function go(focus = true) {
-  if (!visitor) return;
-  rest();
-  view = route();
+function showView() {
+  if (!session) return;
+  cancelUpdates();
+  view = currentView();
   failures = 0;
-  say(place.changed, "");
+  setText(nodes.changed, "");
   document.title = `${view.title} · larl`;
-  const trail = [["Studies", "#/"], ...view.trail];
-  place.trail.replaceChildren(make("ol", {}, trail.map(([text, link], i) =>
-    make("li", {}, make("a", { href: link, "aria-current": i === trail.length - 1 ? "page" : null }, text)))));
-  place.main.replaceChildren(view.node);
+  const links = [["Studies", "#/"], ...view.breadcrumb];
+  nodes.breadcrumb.replaceChildren(element("ol", {}, links.map(([text, link], i) =>
+    element("li", {}, element("a", { href: link, "aria-current": i === links.length - 1 ? "page" : null }, text)))));
+  nodes.main.replaceChildren(view.node);
   window.scrollTo(0, 0);
-  if (focus) view.node.querySelector("h1").focus();
-  look();
+  view.node.querySelector("h1").focus();
+  updateView();
 }
 
-// Stop whatever is on its way.
-function rest() {
+function cancelUpdates() {
   clearTimeout(timer);
-  stopped.abort();
-  stopped = new AbortController();
+  updates.abort();
+  updates = new AbortController();
 }
 
-async function look() {
+async function updateView() {
   clearTimeout(timer);
-  const mine = view, signal = stopped.signal;
+  const updated = view, signal = updates.signal;
   try {
-    const news = await mine.look(signal);
+    const change = await updated.update(signal);
     if (signal.aborted) return;
     failures = 0;
-    pulse("live", "Live");
-    if (news) say(place.changed, news.text);
+    setStatus("live", "Live");
+    if (change) setText(nodes.changed, change);
   } catch (error) {
-    if (signal.aborted) return;
-    if (!failed(error)) return;
+    if (signal.aborted || !mayRetry(error)) return;
   }
-  later(mine);
+  const interval = failures ? Math.min(updated.interval * 2 ** failures, MAX_INTERVAL) : updated.interval;
+  timer = setTimeout(updateView, !failures && document.hidden ? HIDDEN_INTERVAL : interval);
 }
 
-// What becomes of a look that failed; whether there is to be another.
-function failed(error) {
-  if (error instanceof Refused && error.status === 401) {
-    login("The session has ended. Please log in again.");
+// Show the error of an update; return whether to try again.
+function mayRetry(error) {
+  const status = error instanceof ApiError ? error.status : 0;
+  if (status === 401) {
+    showLogin("The session has ended. Please log in again.");
     return false;
   }
-  if (error instanceof Refused && (error.status === 403 || error.status === 404 || error.status === 422)) {
-    pulse("", "");
-    place.main.replaceChildren(make("h1", { tabindex: "-1" }, error.status === 403 ? "Not for this token" : "Not found"),
-      make("p", { class: "panel" }, `The service says: ${error.message}. `, make("a", { href: "#/" }, "All studies")));
+  if (status === 403 || status === 404 || status === 422) {
+    setStatus("", "");
+    nodes.main.replaceChildren(
+      element("h1", { tabindex: "-1" }, status === 403 ? "No permission" : "Not found"),
+      element("p", { class: "panel" }, `The service answered: ${error.message}. `,
+        element("a", { href: "#/" }, "All studies")));
     return false;
   }
   failures += 1;
-  pulse("failing", `No connection: ${error instanceof Refused ? error.message : "the service does not answer"}. Trying again.`);
+  setStatus("failing", status ? `Error ${status}: ${error.message}. Retrying.` : `No connection: ${NO_ANSWER}. Retrying.`);
   return true;
 }
 
-function later(mine) {
-  const wait = failures ? Math.min(mine.every * 2 ** failures, LONGEST) : document.hidden ? HIDDEN : mine.every;
-  timer = setTimeout(look, wait);
+function setStatus(kind, text) {
+  nodes["status-dot"].className = `status-dot ${kind}`;
+  setText(nodes.status, text);
 }
 
-function pulse(kind, text) {
-  place.pulse.className = `pulse ${kind}`;
-  say(place.status, text);
+function updateNow() {
+  if (!session || !view) return;
+  cancelUpdates();
+  updateView();
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && visitor && view) {
-    rest();
-    look();
-  }
-});
-window.addEventListener("online", () => visitor && view && (rest(), look()));
-window.addEventListener("hashchange", () => go());
+document.addEventListener("visibilitychange", () => document.hidden || updateNow());
+window.addEventListener("online", updateNow);
+window.addEventListener("hashchange", showView);
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address says which view this is
-  place.main.focus();
+  event.preventDefault(); // the hash of the address names the view
+  nodes.main.focus();
 });
 
-function login(message = "") {
-  rest();
-  visitor = view = null;
+function showLogin(message = "") {
+  cancelUpdates();
+  session = view = null;
   document.title = "Log in · larl";
-  pulse("", "");
-  say(place.changed, "");
-  place.trail.replaceChildren();
-  place.visitor.replaceChildren();
-  const token = make("input", { id: "token", type: "password", required: true, autocomplete: "current-password", spellcheck: "false", placeholder: "larl_…" });
-  const wrong = make("p", { class: "wrong", role: "alert" }, message);
-  const form = make("form", { class: "panel login", onsubmit: (event) => { event.preventDefault(); enter(token, wrong); } },
-    make("h1", {}, "Log in"),
-    make("p", { class: "quiet" }, "With a token of an analyst or an admin. It is exchanged for a session of twelve hours, and not kept."),
-    make("label", { for: "token" }, "Token"), token, wrong, make("button", { class: "main" }, "Log in"));
-  place.main.replaceChildren(form);
+  setStatus("", "");
+  setText(nodes.changed, "");
+  nodes.breadcrumb.replaceChildren();
+  nodes.session.replaceChildren();
+  const token = element("input", {
+    id: "token", type: "password", required: true, autocomplete: "current-password", spellcheck: "false",
+    placeholder: "larl_…",
+  });
+  const error = element("p", { class: "error", role: "alert" }, message);
+  const submit = (event) => {
+    event.preventDefault();
+    logIn(token, error);
+  };
+  nodes.main.replaceChildren(element("form", { class: "panel login", onsubmit: submit },
+    element("h1", {}, "Log in"),
+    element("p", { class: "muted" },
+      "Use the token of an analyst or admin. The session lasts 12 hours; the browser does not store the token."),
+    element("label", { for: "token" }, "Token"), token, error, element("button", { class: "main" }, "Log in")));
   token.focus();
 }
 
-async function enter(token, wrong) {
+async function logIn(token, error) {
   try {
-    welcome(await ask("v1/session", { method: "POST", body: { token: token.value.trim() } }));
-  } catch (error) {
-    wrong.textContent = error instanceof Refused ? `Refused: ${error.message}.` : "The service does not answer. Please try again.";
+    startSession(await request("v1/session", { method: "POST", body: { token: token.value.trim() } }));
+  } catch (failure) {
+    error.textContent = failure instanceof ApiError
+      ? `Refused: ${failure.message}.`
+      : "The service does not answer. Please try again.";
     token.select();
   }
 }
 
-function welcome(found) {
-  visitor = found;
-  const leave = async () => {
-    try {
-      await ask("v1/session", { method: "DELETE" });
-      login("You are logged out.");
-    } catch {
-      pulse("failing", "You are not logged out yet: the service does not answer.");
-    }
-  };
-  const anybody = found.token === "anybody"; // no tokens are asked for: there is no session to end
-  place.visitor.replaceChildren(make("span", { class: "quiet" }, `${found.role}, ${found.study === "*" ? "all studies" : found.study}`),
-    ...(anybody ? [] : [make("button", { type: "button", onclick: leave }, "Log out")]));
-  go();
+async function logOut() {
+  try {
+    await request("v1/session", { method: "DELETE" });
+    showLogin("You are logged out.");
+  } catch {
+    setStatus("failing", `You are still logged in: ${NO_ANSWER}.`);
+  }
+}
+
+function startSession(found) {
+  session = found;
+  const isAnonymous = found.token === "anybody"; // a service without authentication has no sessions
+  nodes.session.replaceChildren(
+    element("span", { class: "muted" }, `${found.role}, ${found.study === "*" ? "all studies" : found.study}`),
+    ...(isAnonymous ? [] : [element("button", { type: "button", onclick: logOut }, "Log out")]));
+  showView();
 }
 
 async function start() {
   try {
-    const found = await ask("v1/session");
-    if (found.role) welcome(found);
-    else login();
+    const found = await request("v1/session");
+    if (found.role) startSession(found);
+    else showLogin();
   } catch {
-    pulse("failing", "The service does not answer. Trying again.");
-    setTimeout(start, 5_000);
+    setStatus("failing", `No connection: ${NO_ANSWER}. Retrying.`);
+    setTimeout(start, START_RETRY);
   }
 }
 

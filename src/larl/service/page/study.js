@@ -1,178 +1,222 @@
-// The list of studies, and a study at a glance.
+// The list of studies, and the view of one study.
 
+import { request, studyLink, studyPath, unitLink } from "./api.js";
 import { Chart } from "./charts.js";
+import { BarTable, Figures, Table, element, setText } from "./dom.js";
+import {
+  formatChange, formatCount, formatDay, formatNumber, formatPercent, formatPolicy, formatTime,
+} from "./format.js";
 import { Issues } from "./issues.js";
-import { Bars, Figures, Table, ask, day, lastly, make, moment, number, percent, plural, policy, say, segment, studyPath } from "./parts.js";
 
 const STATES = ["observed", "corrected", "defaulted", "pending", "missing", "late", "unavailable"];
-const LISTED = 50; // units on a page of them
-const COUNTED = 30; // studies of the list that are counted
-
-export const studyLink = (study) => `#/study/${segment(study)}`;
-export const unitLink = (study, unit) => `${studyLink(study)}/unit/${segment(unit)}`;
+const PAGE_SIZE = 50; // units
+const MAX_COUNTED = 30; // studies of the list for which counts are requested
 
 export class StudyList {
-  every = 10_000;
+  interval = 10_000;
   title = "Studies";
-  trail = [];
+  breadcrumb = [];
 
   constructor() {
-    this.table = new Table("Studies", ["Study", "State", "Units", "Decisions", "Open issues", "Policy"], ["", "", "number", "number", "", ""]);
-    this.body = make("div", {}, make("p", { class: "quiet" }, "Reading…"));
-    this.node = make("div", {}, make("h1", { tabindex: "-1" }, "Studies"), make("section", { class: "panel" }, this.body));
+    this.table = new Table("Studies", ["Study", "State", "Units", "Decisions", "Open issues", "Policy"],
+      ["", "", "number", "number", "", ""]);
+    this.body = element("div", {}, element("p", { class: "muted" }, "Loading…"));
+    this.node = element("div", {}, element("h1", { tabindex: "-1" }, "Studies"),
+      element("section", { class: "panel" }, this.body));
   }
 
-  async look(signal) {
-    const studies = await ask("v1/studies", { signal });
+  async update(signal) {
+    const studies = await request("v1/studies", { signal });
     if (!studies.length) {
-      this.body.replaceChildren(make("p", { class: "empty" }, "There is no study yet that this token may read. A study is made by ", make("code", {}, "POST /v1/studies"), "."));
+      this.body.replaceChildren(element("p", { class: "empty" }, "There is no study yet that this token can read. ",
+        element("code", {}, "POST /v1/studies"), " creates a study."));
       return null;
     }
-    const overviews = await Promise.all(studies.map((each, i) => (i < COUNTED ? ask(`${studyPath(each.study)}/overview`, { signal }) : null)));
-    this.table.update(studies.map((each, i) => row(each, overviews[i])));
+    const overviews = await Promise.all(studies.map((each, i) =>
+      (i < MAX_COUNTED ? request(`${studyPath(each.study)}/overview`, { signal }) : null)));
+    this.table.update(studies.map((each, i) => studyRow(each, overviews[i])));
     if (!this.table.node.isConnected) this.body.replaceChildren(this.table.node);
-    return { text: plural(studies.length, "study", "studies") };
+    return formatCount(studies.length, "study", "studies");
   }
 }
 
-function row(study, overview) {
+function studyRow(study, overview) {
   const { red = 0, yellow = 0, green = 0 } = overview ? overview.issues : {};
-  const open = [["red", red], ["yellow", yellow], ["green", green]].filter(([, many]) => many);
+  const open = [["red", red], ["yellow", yellow], ["green", green]].filter(([, count]) => count);
   return [
-    make("a", { href: studyLink(study.study) }, study.study),
-    make("span", { class: `chip ${study.closed ? "" : "open"}` }, study.closed ? "closed" : "open"),
-    overview ? number(overview.units) : "–",
-    overview ? number(overview.decisions) : "–",
-    open.length ? make("span", {}, open.map(([severity, many]) => make("span", { class: `chip ${severity}` }, `${many} ${severity}`))) : "none",
-    policy(study.policy),
+    element("a", { href: studyLink(study.study) }, study.study),
+    stateChip(study, study.closed ? "closed" : "open"),
+    formatNumber(overview?.units),
+    formatNumber(overview?.decisions),
+    open.length
+      ? element("span", {}, open.map(([severity, count]) =>
+        element("span", { class: `chip ${severity}` }, `${count} ${severity}`)))
+      : overview ? "none" : "–",
+    formatPolicy(study.policy),
   ];
 }
 
-export class StudyView {
-  every = 2_000;
+const stateChip = (study, text) => element("span", { class: `chip ${study.closed ? "" : "open"}` }, text);
 
-  constructor(study, visitor) {
+export class StudyView {
+  interval = 2_000;
+
+  constructor(study, session) {
     this.study = study;
     this.title = study;
-    this.trail = [[study, studyLink(study)]];
-    this.seq = 0;
-    this.first = 0;
-    this.by = null;
-    this.facts = make("p", { class: "facts" });
-    this.figures = new Figures(["Units", "Decisions", "Mean reward", "Pending", "Late", "Explored", "Fallbacks"]);
-    this.issues = new Issues(study, visitor);
+    this.breadcrumb = [[study, studyLink(study)]];
+    this.seq = 0; // of the last event that is shown
+    this.firstUnit = 0; // of the page of units
+    this.axis = null; // "days" or "steps"
+    this.settings = element("p", { class: "settings" });
+    this.progress = element("p", { class: "note", hidden: true, role: "status" });
+    this.figures = new Figures(
+      ["Units", "Decisions", "Mean reward", "Pending", "Late", "Explored", "Fallbacks"]);
+    this.issues = new Issues(study, session);
+    this.rewards = new Chart("Reward and expected reward",
+      "Means over decisions; expected: the policy's prediction for the chosen arm");
+    this.probabilities = new Chart("Probability of each arm", "Mean over decisions");
+    this.shares = new Chart("Chosen arms", "Share of decisions");
     this.perDay = new Chart("Decisions per day", "Days in UTC");
-    this.shares = new Chart("Arms chosen", "Share of decisions");
-    this.odds = new Chart("Probabilities of the arms", "Mean over decisions");
-    this.rewards = new Chart("Reward and expectation", "Mean reward; what the policy expected of the arm it chose");
-    this.states = new Bars("Rewards by state", "State", "Decisions", number);
-    this.roster = new Table("Units", ["Unit", "Decisions", "Mean reward", "Pending", "Late", "Missing", "Last decision (UTC)"], ["", "number", "number", "number", "number", "number", ""]);
-    this.pages = make("div", { class: "pages" });
-    this.node = make("div", {}, make("h1", { tabindex: "-1" }, study), this.facts, this.progress(), this.figures.node, this.upper(), this.timed(), this.lower());
+    this.states = new BarTable("Decisions by state of the reward", "State", "Decisions", formatNumber);
+    this.roster = new Table("Units",
+      ["Unit", "Decisions", "Mean reward", "Pending", "Late", "Missing", "Last decision (UTC)"],
+      ["", "number", "number", "number", "number", "number", ""]);
+    this.pager = element("div", { class: "pages" });
+    this.node = element("div", {}, element("h1", { tabindex: "-1" }, study), this.settings, this.progress,
+      this.figures.node, this.issuesAndStates(), this.charts(), this.units());
   }
 
-  progress() {
-    this.behind = make("p", { class: "note", hidden: true, role: "status" });
-    return this.behind;
+  issuesAndStates() {
+    return element("div", { class: "grid uneven" }, this.issues.node,
+      element("section", { class: "panel" }, element("h2", {}, "Rewards"),
+        element("p", { class: "muted" }, "Decisions by state of the reward"), this.states.node));
   }
 
-  upper() {
-    return make("div", { class: "grid uneven" }, this.issues.node,
-      make("section", { class: "panel" }, make("h2", {}, "Rewards"), make("p", { class: "quiet" }, "What became of every decision"), this.states.node));
+  charts() {
+    const choice = (axis, text) => element("label", {}, element("input", {
+      type: "radio", name: "axis", value: axis, onchange: () => { this.axis = axis; this.updateCharts(); },
+    }), element("span", {}, text));
+    this.axisChoice = element("fieldset", { class: "choice" },
+      element("legend", { class: "visually-hidden" }, "Time axis of the charts"),
+      choice("days", "By day"), choice("steps", "By step"));
+    const panels = [this.rewards, this.probabilities, this.shares, this.perDay].map((chart) =>
+      element("div", { class: "panel" }, chart.node));
+    return element("section", { "aria-label": "Over time" },
+      element("div", { class: "heading" }, element("h2", {}, "Over time"), this.axisChoice),
+      element("div", { class: "grid" }, panels));
   }
 
-  timed() {
-    const choice = (by, text) => make("label", {}, make("input", {
-      type: "radio", name: "by", value: by, onchange: () => { this.by = by; this.chart(); },
-    }), make("span", {}, text));
-    const choices = this.choices = make("fieldset", { class: "choice" }, make("legend", { class: "unseen" }, "Time axis of the charts"), choice("days", "By day"), choice("steps", "By step of the units"));
-    return make("section", { "aria-label": "Over time" }, make("div", { class: "heading" }, make("h2", {}, "Over time"), choices),
-      make("div", { class: "grid" }, [this.rewards, this.odds, this.shares, this.perDay].map((chart) => make("div", { class: "panel" }, chart.node))));
+  units() {
+    const name = element("input", {
+      id: "unit", required: true, pattern: "[A-Za-z0-9_.:\\-]{1,128}", autocomplete: "off", spellcheck: "false",
+      title: "Name of a unit: letters, digits, _ . : and -",
+    });
+    const open = (event) => {
+      event.preventDefault();
+      location.hash = unitLink(this.study, name.value);
+    };
+    const form = element("form", { class: "inline", onsubmit: open },
+      element("label", { for: "unit" }, "Open unit"), name, element("button", {}, "Open"));
+    this.noUnits = element("p", { class: "empty", hidden: true }, "This study has no units yet.");
+    return element("section", { class: "panel" },
+      element("div", { class: "heading" }, element("h2", {}, "Units"), form),
+      this.noUnits, this.roster.node, this.pager);
   }
 
-  lower() {
-    const name = make("input", { id: "unit", required: true, pattern: "[A-Za-z0-9_.:\\-]{1,128}", autocomplete: "off", spellcheck: "false", title: "The pseudonym of a unit" });
-    const go = make("form", { class: "inline", onsubmit: (event) => { event.preventDefault(); location.hash = unitLink(this.study, name.value); } },
-      make("label", { for: "unit" }, "Open unit"), name, make("button", {}, "Open"));
-    this.nobody = make("p", { class: "empty", hidden: true }, "No unit has entered this study yet.");
-    return make("section", { class: "panel" }, make("div", { class: "heading" }, make("h2", {}, "Units"), go), this.nobody, this.roster.node, this.pages);
+  async update(signal) {
+    if (!this.info) await this.updateSettings(signal);
+    const overview = await request(`${studyPath(this.study)}/overview?after=${this.seq}`, { signal });
+    if (!overview) return null;
+    const newDecisions = this.seq && overview.behind === 0 ? overview.decisions - this.overview.decisions : 0;
+    this.overview = overview;
+    if (!this.axis) this.selectAxis(overview.days.start.length > 2 ? "days" : "steps");
+    this.progress.hidden = overview.behind === 0;
+    setText(this.progress, `Reading the journal: ${formatCount(overview.behind, "event")} left.`);
+    this.interval = overview.behind ? 100 : 2_000;
+    this.updateFigures();
+    this.updateCharts();
+    this.issues.update(overview);
+    await Promise.all([this.updateUnits(signal), this.updateSettings(signal)]);
+    this.seq = overview.behind ? 0 : overview.seq; // not before: if one of these fails, the next update repeats all
+    return formatChange(newDecisions, overview.at);
   }
 
-  async look(signal) {
-    if (!this.info) await this.describe(signal);
-    const found = await ask(`${studyPath(this.study)}/overview?after=${this.seq}`, { signal });
-    if (!found) return null;
-    const fresh = this.seq && found.behind === 0 ? found.decisions - this.data.decisions : 0;
-    this.data = found;
-    if (!this.by) this.choose(found.days.start.length > 2 ? "days" : "steps");
-    this.behind.hidden = found.behind === 0;
-    say(this.behind, `Reading the journal: ${plural(found.behind, "row")} to go.`);
-    this.every = found.behind ? 100 : 2_000;
-    this.count();
-    this.chart();
-    this.issues.update(found);
-    await Promise.all([this.list(signal), this.describe(signal)]);
-    this.seq = found.behind ? 0 : found.seq; // not before: if one of these fails, the next look asks for all again
-    return { text: lastly(fresh, found.at) };
+  selectAxis(axis) {
+    this.axis = axis;
+    this.axisChoice.querySelector(`[value=${axis}]`).checked = true;
   }
 
-  choose(by) {
-    this.by = by;
-    this.choices.querySelector(`[value=${by}]`).checked = true;
+  async updateSettings(signal) {
+    this.info = await request(studyPath(this.study), { signal });
+    const { arms, policy, policy_version: version, min_probability: minimum, pooling, max_delay: delay, closed } = this.info;
+    const shown = [
+      formatPolicy(policy),
+      version > 1 ? `policy version ${version}` : null,
+      formatCount(arms.length, "arm"),
+      minimum ? `minimum probability ${minimum}` : null,
+      pooling === "none" ? null : `${pooling} pooling`,
+      `maximum delay ${formatCount(delay, "decision")}`,
+    ];
+    this.settings.replaceChildren(stateChip(this.info, closed ? `closed ${formatTime(closed)}` : "open"),
+      shown.filter(Boolean).join(" · "));
   }
 
-  async describe(signal) {
-    this.info = await ask(studyPath(this.study), { signal });
-    const { arms, policy: spec, policy_version: version, floor, pooling, patience, closed } = this.info;
-    const shown = [policy(spec), version > 1 ? `policy version ${version}` : null, plural(arms.length, "arm"), floor ? `floor ${floor}` : null,
-      pooling === "none" ? null : `${pooling} pooling`, `rewards wait ${plural(patience, "decision")}`];
-    this.facts.replaceChildren(make("span", { class: `chip ${closed ? "" : "open"}` }, closed ? `closed ${moment(closed)}` : "open"), shown.filter(Boolean).join(" · "));
-  }
-
-  count() {
-    const { units, decisions, reward, states, sources, explored } = this.data;
-    this.figures.update([number(units), number(decisions), number(reward), number(states.pending), number(states.late),
-      sources.policy ? percent(explored / sources.policy) : "–", number(sources.fallback)]);
+  updateFigures() {
+    const { units, decisions, reward, states, sources, explored } = this.overview;
+    this.figures.update([formatNumber(units), formatNumber(decisions), formatNumber(reward),
+      formatNumber(states.pending), formatNumber(states.late),
+      formatPercent(sources.policy ? explored / sources.policy : null), formatNumber(sources.fallback)]);
     this.states.update(STATES.map((state) => [state, states[state], state]));
   }
 
-  chart() {
-    const { days, arms, other_arms: others } = this.data, series = this.data[this.by];
+  updateCharts() {
+    const { days, arms, other_arms: others } = this.overview, series = this.overview[this.axis];
     const names = others ? [...arms, `${others} others`] : arms;
-    const shared = axis(series, this.by);
-    this.perDay.update({ ...axis(days, "days"), layers: [{ kind: "bars", name: "Decisions", colour: "reward", values: days.decisions }] });
+    const buckets = this.axis === "days" ? dayAxis(series) : stepAxis(series);
+    this.rewards.update({ ...buckets, layers: [
+      { kind: "line", name: "Reward", colour: "reward", values: series.reward },
+      { kind: "line", name: "Expected", colour: "expected", dashed: true, values: series.expected },
+    ] });
+    this.probabilities.update({ ...buckets, range: [0, 1], format: formatPercent, layers: names.map((name, arm) =>
+      ({ kind: "line", name, colour: arm, values: series.probabilities[arm] })) });
     const base = series.decisions.map(() => 0);
-    this.shares.update({ ...shared, range: [0, 1], write: percent, layers: names.map((name, arm) => {
+    this.shares.update({ ...buckets, range: [0, 1], format: formatPercent, layers: names.map((name, arm) => {
       const layer = { kind: "stack", name, colour: arm, values: series.shares[arm], base: [...base] };
       series.shares[arm].forEach((value, i) => { base[i] += value || 0; });
       return layer;
     }) });
-    this.odds.update({ ...shared, range: [0, 1], write: percent, layers: names.map((name, arm) => ({ kind: "line", name, colour: arm, values: series.probabilities[arm] })) });
-    this.rewards.update({ ...shared, layers: [
-      { kind: "line", name: "Reward", colour: "reward", values: series.reward },
-      { kind: "line", name: "Expected", colour: "expected", dashed: true, values: series.expected },
-    ] });
+    this.perDay.update({ ...dayAxis(days),
+      layers: [{ kind: "bars", name: "Decisions", colour: "reward", values: days.decisions }] });
   }
 
-  async list(signal) {
-    const { items, next } = await ask(`${studyPath(this.study)}/roster?after=${this.first}&limit=${LISTED}`, { signal });
-    this.nobody.hidden = this.data.units > 0;
-    this.roster.node.hidden = this.data.units === 0;
+  async updateUnits(signal) {
+    const path = `${studyPath(this.study)}/roster?after=${this.firstUnit}&limit=${PAGE_SIZE}`;
+    const { items, next } = await request(path, { signal }), total = this.overview.units;
+    this.noUnits.hidden = total > 0;
+    this.roster.node.hidden = total === 0;
     this.roster.update(items.map((each) => [
-      make("a", { href: unitLink(this.study, each.unit) }, each.unit), number(each.decisions), number(each.reward),
-      number(each.states.pending), number(each.states.late), number(each.states.missing), moment(each.last)]));
-    const turn = (text, first) => make("button", { type: "button", onclick: () => { this.first = first; this.list().catch(() => {}); } }, text); // the next look tells of a failure
-    this.pages.replaceChildren(...(this.data.units > LISTED ? [
-      ...(this.first ? [turn("Previous", Math.max(this.first - LISTED, 0))] : []),
-      make("span", { class: "quiet" }, `${this.first + 1}–${this.first + items.length} of ${number(this.data.units)}`),
-      ...(next && next < this.data.units ? [turn("Next", next)] : [])] : []));
+      element("a", { href: unitLink(this.study, each.unit) }, each.unit), formatNumber(each.decisions),
+      formatNumber(each.reward), formatNumber(each.states.pending), formatNumber(each.states.late),
+      formatNumber(each.states.missing), formatTime(each.last)]));
+    const button = (text, first) => element("button", { type: "button", onclick: () => {
+      this.firstUnit = first;
+      this.updateUnits().catch(() => {}); // the next update shows the error
+    } }, text);
+    this.pager.replaceChildren(...(total > PAGE_SIZE ? [
+      ...(this.firstUnit ? [button("Previous", Math.max(this.firstUnit - PAGE_SIZE, 0))] : []),
+      element("span", { class: "muted" },
+        `${this.firstUnit + 1}–${this.firstUnit + items.length} of ${formatNumber(total)}`),
+      ...(next && next < total ? [button("Next", next)] : [])] : []));
   }
 }
 
-function axis(series, by) {
-  const { start, width } = series;
-  if (by === "days") {
-    return { x: start.map(day), xName: "Day", bucket: (i) => (width === 1 ? start[i] : `${width} days from ${start[i]}`) };
-  }
-  return { x: start, xName: "Step", bucket: (i) => (width === 1 ? `Step ${start[i]}` : `Steps ${start[i]} to ${start[i] + width - 1}`) };
-}
+const dayAxis = ({ start, width }) => ({
+  x: start.map(formatDay), xName: "Day",
+  bucket: (i) => (width === 1 ? start[i] : `${width} days from ${start[i]}`),
+});
+
+const stepAxis = ({ start, width }) => ({
+  x: start, xName: "Step",
+  bucket: (i) => (width === 1 ? `Step ${start[i]}` : `Steps ${start[i]} to ${start[i] + width - 1}`),
+});
