@@ -125,7 +125,7 @@ function showLogin(message = "") {
   nodes.main.replaceChildren(element("form", { class: "panel login", onsubmit: submit },
     element("h1", {}, "Log in"),
     element("p", { class: "muted" },
-      "Use the token of an analyst or admin. The session lasts 12 hours; the browser does not store the token."),
+      "Use the token of an analyst or admin. The session lasts 12 hours; the page does not store the token."),
     element("label", { for: "token" }, "Token"), token, error, element("button", { class: "main" }, "Log in")));
   token.focus();
 }
