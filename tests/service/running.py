@@ -52,14 +52,14 @@ class Leaky:
         self._target, self._lose, self._open = (host, int(port)), lose, []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self.status = 0
+        self.accepted = 0
         threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
         with suppress(OSError):  # closed
             while True:
                 near, _ = self._listening.accept()
-                number, self.status = self.status, self.status + 1
+                number, self.accepted = self.accepted, self.accepted + 1
                 threading.Thread(target=self._pass, args=(near, number in self._lose), daemon=True).start()
 
     def _pass(self, near: socket.socket, lose: bool) -> None:

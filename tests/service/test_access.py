@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from larl.service.app import make_app
 from larl.service.core import alerts
 from larl.service.core.study_config import StudyConfig
+from larl.service.http import auth, rate_limit
 from larl.service.http.auth import Auth
 from larl.service.settings import Settings
 from larl.service.storage.database import Database
@@ -80,7 +81,8 @@ def place(sqlite: str) -> Iterator[Place]:
 
 
 def test_the_routes_here_are_all_that_there_are(place: Place) -> None:
-    described = {(method.upper(), path) for path, of in place.app.openapi()["paths"].items() for method in of}
+    paths = place.client.get("/openapi.json").json()["paths"]
+    described = {(method.upper(), path) for path, of in paths.items() for method in of}
     free = {("GET", "/v1/health"), ("GET", "/v1/studies")}
     free |= {(method, "/v1/session") for method in ("GET", "POST", "DELETE")}  # which make sure of it themselves
     assert {route for route in described if route[1].startswith("/v1/")} == set(ROUTES) | free
@@ -116,15 +118,15 @@ def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(
 ) -> None:
     token, order = place.tokens["admin", "*"], []
     place.ask(token, "POST", "/v1/studies", json=STUDY)
-    mind, preparing, go_on = StudyConfig.mind, threading.Event(), threading.Event()
+    new_agent, preparing, go_on = StudyConfig.new_agent, threading.Event(), threading.Event()
 
-    def compiled_at_last(terms: StudyConfig, number: int) -> Any:
-        if terms.study == "slow" and not go_on.is_set():
+    def compiled_at_last(config: StudyConfig, number: int) -> Any:
+        if config.study == "slow" and not go_on.is_set():
             preparing.set()
             assert go_on.wait(PATIENCE)
-        return mind(terms, number)
+        return new_agent(config, number)
 
-    monkeypatch.setattr(StudyConfig, "mind", compiled_at_last)
+    monkeypatch.setattr(StudyConfig, "new_agent", compiled_at_last)
 
     def make() -> None:
         order.append(place.ask(token, "POST", "/v1/studies", json=STUDY | {"study": "slow"}).status_code)
@@ -141,7 +143,7 @@ def test_a_policy_that_takes_long_to_prepare_holds_up_no_other_study(
 
 def test_a_revoked_token_ends_within_two_seconds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     times = SimpleNamespace(monotonic=lambda: seconds)
-    monkeypatch.setattr(access, "time", times)
+    monkeypatch.setattr(auth, "time", times)
     seconds, token = 1000.0, place.tokens["analyst", "*"]
     assert place.ask(token, "GET", "/v1/studies").status_code == 200
     place.access.revoke(token.split("_")[1])
@@ -152,8 +154,8 @@ def test_a_revoked_token_ends_within_two_seconds(place: Place, monkeypatch: pyte
 
 def test_secrets_are_compared_in_constant_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    compare = access.hmac.compare_digest
-    monkeypatch.setattr(access.hmac, "compare_digest", lambda *both: compared.append(both) or compare(*both))
+    compare = auth.hmac.compare_digest
+    monkeypatch.setattr(auth.hmac, "compare_digest", lambda *both: compared.append(both) or compare(*both))
     for token in (place.tokens["host", "*"][:-43] + "x" * 43, "larl_" + "0" * 16 + "_" + "x" * 43):
         assert place.ask(token, "GET", "/v1/studies").status_code == 401
     assert len(compared) == 2  # also where there is no such token
@@ -162,7 +164,7 @@ def test_secrets_are_compared_in_constant_time(place: Place, monkeypatch: pytest
 def test_what_is_too_large_too_much_or_not_json_is_refused_as_documented(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # all in one moment
+    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # all in one moment
     database = Database(sqlite, write=True, create=True)
     place = Place(database, Settings(rate=2.0))
     token = place.tokens["admin", "*"]

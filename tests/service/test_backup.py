@@ -97,7 +97,7 @@ def test_a_storage_in_use_is_not_written_to(file: Path, target: str) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.5, 0.9, 0.999])
 def test_a_file_that_was_cut_short(file: Path, tmp_path: Path, share: float) -> None:
-    check_complete, cut = file.read_bytes(), tmp_path / "cut.gz"
+    whole, cut = file.read_bytes(), tmp_path / "cut.gz"
     cut.write_bytes(whole[: int(share * len(whole))])
     refused(cut, tmp_path)
 
@@ -119,7 +119,7 @@ def _zipped(path: Path, lines: list[bytes]) -> Path:
 
 def refused(path: Path, folder: Path) -> None:
     """A file that is not restored, and no storage is made for it."""
-    with pytest.raises(InvalidValue, match="a whole backup"):
+    with pytest.raises(InvalidValue, match="a complete backup"):
         restore(path, f"sqlite:///{folder / 'new.db'}")
     assert not (folder / "new.db").exists()
 
@@ -131,7 +131,7 @@ def test_one_flipped_bit_anywhere_is_seen(file: Path, tmp_path: Path) -> None:
         data = bytearray(whole)
         data[place] ^= 1 << place % 8
         (tmp_path / "flipped.gz").write_bytes(data)
-        with pytest.raises(InvalidValue, match="a whole backup"):
+        with pytest.raises(InvalidValue, match="a complete backup"):
             verify(tmp_path / "flipped.gz")
 
 
@@ -152,7 +152,7 @@ def step():
     if left == 0:
         print("half", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-from larl.service import backup
+from larl.service.ops import backup
 backup.PAGE = 10
 restore(Path(sys.argv[1]), sys.argv[2], step=step)
 """

@@ -118,10 +118,10 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_decision(
     try:
         with Client(proxy.address, timeout=PATIENCE, retries=3) as behind:
             first = behind.decide(study, "u", key="once")
-            assert proxy.status == 3, "two answers were lost"
+            assert proxy.accepted == 3, "two answers were lost"
             behind.close()
             reward = behind.observe(first, 1.0, key="once")
-            assert proxy.status == 6, "and two more"
+            assert proxy.accepted == 6, "and two more"
     finally:
         proxy.close()
     assert client.decide(study, "u", key="once") == first, "what came through is what was stored"
@@ -136,11 +136,11 @@ def test_a_connection_is_kept_and_one_that_went_stale_is_replaced(address: str, 
         with Client(proxy.address, timeout=PATIENCE, retries=0) as behind:
             behind.decide(study, "u")
             behind.decide(study, "u")
-            assert proxy.status == 1
+            assert proxy.accepted == 1
             for near in proxy._open:
                 near.shutdown(socket.SHUT_RDWR)
             behind.decide(study, "u")
-            assert proxy.status == 2
+            assert proxy.accepted == 2
     finally:
         proxy.close()
 

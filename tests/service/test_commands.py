@@ -48,7 +48,7 @@ MISTAKES = {
     ),
     "restore text.db --storage sqlite:///new.db": (
         2,
-        r"restore: file = 'text.db' is not usable; accepted: a whole backup, as `larl backup` wrote it \(.*\)",
+        r"restore: file = 'text.db' is not usable; accepted: a complete backup, as `larl backup` wrote it \(.*\)",
     ),
     "restore none.gz --storage sqlite:///new.db": (1, r".*No such file or directory: 'none\.gz'"),
     "token create --role boss --storage sqlite:///new.db": (
@@ -61,7 +61,7 @@ MISTAKES = {
     ),
     "token revoke x --storage sqlite:///study.db": (
         2,
-        "token: id = 'x' is not usable; accepted: the id of a token that is in force; `larl token list` shows them",
+        "token: id = 'x' is not usable; accepted: the id of a valid token; `larl token list` shows them",
     ),
     "serve --storage sqlite:///new.db --host 0.0.0.0": (
         2,

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import typer.testing
 import vowpalwabbit
-from larl.service.export.files.table import Table
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
@@ -19,6 +18,7 @@ from larl._core.validation import InvalidValue
 from larl.cli import app
 from larl.service.app import make_app
 from larl.service.export.files import export
+from larl.service.export.table import Table
 from larl.service.http.auth import Auth
 from larl.service.queries.journal_queries import JournalQueries
 from larl.service.storage.database import Database
@@ -119,7 +119,7 @@ def test_vowpal_wabbit_gets_what_has_a_reward_and_a_probability(url: str, tmp_pa
 def test_vowpal_wabbit_gets_contexts_and_the_arms_that_were_offered(tmp_path: Path) -> None:
     host = records.Host(f"sqlite:///{tmp_path / 's.db'}")
     host.study("s", records.LARL | {"context": 1}, arms=("a", "b", "c"), seed=2)
-    made = host.send("decision", "s", {"unit": "u", "available": ["b", "c"], "context": [0.5]}, "u")
+    made = host.decision("s", "u", available=["b", "c"], context=[0.5])
     host.reward(made["id"], 0.0)
     host.close()
     exported(host.url, "s", "vw", tmp_path / "a.vw")
@@ -132,7 +132,7 @@ def test_vowpal_wabbit_reads_what_is_meant(tmp_path: Path) -> None:
     host.study("s", records.LARL | {"context": 2}, arms=("a", "b"), seed=2, min_probability=0.1)
     made = []
     for i in range(20):
-        made.append(host.send("decision", "s", {"unit": f"u{i % 3}", "context": [0.5, i / 8]}, f"u{i % 3}"))
+        made.append(host.decision("s", f"u{i % 3}", context=[0.5, i / 8]))
         host.reward(made[-1]["id"], -1e-7 if i == 4 else i / 16)
     host.close()
     exported(host.url, "s", "vw", tmp_path / "a.vw")
@@ -203,7 +203,7 @@ def study_of(host: records.Host, what: str) -> None:
     elif what == "probability":
         host.reward(host.ingest("s", "u", "a"), 1.0)
     else:
-        made = host.send("decision", "s", {"unit": "u"}, "u")
+        made = host.decision("s", "u")
         if what == "played":
             host.reward(made["id"], 1.0, arm="b" if made["arm"] == "a" else "a")
 
@@ -211,11 +211,11 @@ def study_of(host: records.Host, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("arms", "two, the first of which is action 0"),
-        ("reward", r"reward of s\.0-0-\w+ \(unit u, t 0\) = None .* give --fill"),
-        ("probability", "the host did not say how likely it was"),
-        ("played", "the probability of what was played instead is not known"),
-        ("source", "one with a decision by a policy"),
+        ("arms", r"two arms \(action 0 and action 1 of lifejacket\)"),
+        ("reward", r"reward of s\.0-0-\w+ \(unit u, t 0\) = None .* --fill replaces missing rewards"),
+        ("probability", "it was not reported with the decision"),
+        ("played", "the probability of the arm played instead is not known"),
+        ("source", "a study with a decision of a policy"),
     ],
 )
 def test_what_lifejacket_would_not_take_is_refused(tmp_path: Path, what: str, message: str) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from larl.service.core import alerts
+from larl.service import server
+from larl.service.core import agents, alerts
+from larl.service.core.agents import AgentHandle
+from larl.service.core.batch import CommandBatch
+from larl.service.ops.replay import Replay
 from larl.service.schemas import requests
 from larl.service.storage.database import Database, StorageError
-from larl.service.core.batch import CommandBatch
 from larl.service.storage.journal import Journal
-from larl.service.core.agents import AgentHandle
-from larl.service.ops.replay import Replay
 from tests.service import awkward
 from tests.service.host import UCB, decision, hosts, reward
 from tests.service.processes import Caller, Server
@@ -184,7 +185,8 @@ def test_times_around_a_change_of_clocks_are_stored_in_utc(sqlite: str) -> None:
         for i, made in enumerate(["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T01:30:00Z"]):
             host.ingest("u", str(i), made=made)
         rows = [row for row in host.journal.all() if row.kind == "decision"]
-        assert [row.request["made"][:16] for row in rows] == ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T01:30"]
+        hours = ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T01:30"]
+        assert [row.request["made"][:16] for row in rows] == hours
         assert all(row.at.endswith("Z") and row.request["made"].endswith("Z") for row in rows)
 
 
@@ -199,16 +201,13 @@ def test_a_time_of_which_the_distance_from_utc_is_not_known_is_refused(made: obj
 def test_a_policy_that_cannot_be_prepared_keeps_no_other_study_from_being_served(
     sqlite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from larl.service import server
-from larl.service.core import agents
-
     with hosts(sqlite) as [host]:
         with awkward.known():
             host.make("awkward", policy={"policy": "Awkward"})
         host.make("fine")
-        monkeypatch.setattr(minds, "_WARM", set())  # as in a new process, which does not know such a policy
-        server.prepare(host.journal)
-        assert "awkward cannot be prepared" in capsys.readouterr().err
+        monkeypatch.setattr(agents, "_compiled", set())  # as in a new process, which does not know such a policy
+        server.compile_policies(host.queries)
+        assert "the policy of awkward cannot be compiled" in capsys.readouterr().err
         assert host.decide("u", "1", "fine")["source"] == "policy"
 
 

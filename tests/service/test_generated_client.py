@@ -4,18 +4,16 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from larl.service.app import make_app
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database
 from tests.optional import OPENAPI
+from tests.service.openapi import DESCRIPTION
 from tests.service.running import running
 
 SCRIPT = Path(__file__).with_name("generated_client.py")
-DESCRIPTION: dict[str, Any] = make_app(None).openapi()  # type: ignore[arg-type]  # nothing is stored
 OPERATIONS = [each for of in DESCRIPTION["paths"].values() for each in of.values()]
 
 
@@ -27,7 +25,7 @@ def test_operations_have_plain_names() -> None:
 
 
 def test_no_generated_name_stands_for_two_things() -> None:
-    """Generators call a field's own enum by its schema and field: Reward.status is RewardTaken, if it has no name."""
+    """Generators call a field's own enum by its schema and field: Reward.status is RewardStatus, if it has no name."""
     schemas = DESCRIPTION["components"]["schemas"]
     inline = {
         f"{name}{''.join(part.title() for part in field.split('_'))}"
@@ -57,9 +55,9 @@ def test_a_generated_client_calls_every_operation(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(found) == {each["operationId"] for each in OPERATIONS}
-    unparsed = {name for name, answer in found.items() if answer["type"] in ("NoneType", "Wrong")}
+    unparsed = {name for name, answer in found.items() if answer["type"] in ("NoneType", "ProblemDetails")}
     assert unparsed == {"resolve_issue"}  # there is no issue
-    assert (found["resolve_issue"]["type"], found["resolve_issue"]["value"]["status"]) == ("Wrong", 404)
-    assert found["list_rewards"]["type"] == "Rewards"
+    assert (found["resolve_issue"]["type"], found["resolve_issue"]["value"]["status"]) == ("ProblemDetails", 404)
+    assert found["list_rewards"]["type"] == "RewardRecords"
     assert found["log_out"]["value"] == 204
     assert found["export_study"]["value"].startswith("seq,unit,")

@@ -2,13 +2,15 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from larl.live.files import state_arrays
-from larl.service.core.agents import AgentHandle
-from larl.service.queries.model_weights import evidence
+from larl.policies import Policy
+from larl.service.queries import inspector
+from larl.service.queries.model_weights import model_weights
 from tests.service import awkward
 from tests.service.host import UCB, hosts
 from tests.service.studying import client, decide, done, make_study, reward
@@ -88,14 +90,13 @@ def test_over_http_answers_stay_json(tmp_path, how: str) -> None:  # type: ignor
 
 
 def test_weights_that_are_not_finite_are_not_shown(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    def spoilt(mind: AgentHandle) -> dict[str, float] | None:
-        state = mind.held.state
+    def spoilt(policy: Policy, state: Any) -> dict[str, float] | None:
         state_arrays(state)["log_weight"][...] = np.nan
-        return evidence(mind.terms.spec, state)
+        return model_weights(policy, state)
 
     with client(tmp_path, timeout=60.0) as admin:
         make_study(admin, arms=["a", "b"], policy={"policy": "AdaptiveLARL", "s_max": 2}, min_probability=0.0)
         decide(admin, "1", "u")
-        assert done(admin.get("/v1/studies/sleep/units/u/overview"))["evidence"] is not None
-        monkeypatch.setattr(AgentHandle, "evidence", spoilt)
-        assert done(admin.get("/v1/studies/sleep/units/u/overview"))["evidence"] is None
+        assert done(admin.get("/v1/studies/sleep/units/u/overview"))["weights"] is not None
+        monkeypatch.setattr(inspector, "model_weights", spoilt)
+        assert done(admin.get("/v1/studies/sleep/units/u/overview"))["weights"] is None

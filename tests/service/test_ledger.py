@@ -1,22 +1,36 @@
 """The ledger of a rehearsal expects the right records, and finds every difference from them."""
 
+from dataclasses import replace
+
 import pytest
 
 from larl.client import DecisionRecord, RewardRecord, ServiceDecision
 from larl.rehearsal.ledger import Ledger
 
-PATIENCE = 3
+MAX_DELAY = 3
 
 
 def decision(t: int, arm: str | None = "a") -> ServiceDecision:
-    probabilities = {"a": 1.0, "b": 0.0}
     return ServiceDecision(
-        f"s.0-{t}-x", "s", "u", t, arm, probabilities, None, None, False, False, "policy", 1, "0", "now"
+        id=f"s.0-{t}-x",
+        study="s",
+        unit="u",
+        t=t,
+        arm=arm,
+        probabilities={"a": 1.0, "b": 0.0},
+        expected=None,
+        width=None,
+        explored=False,
+        fallback=False,
+        source="policy",
+        policy_version=1,
+        larl="0",
+        at="now",
     )
 
 
 def ledger(steps: int, default: float | None = None) -> Ledger:
-    found = Ledger("u", PATIENCE, default)
+    found = Ledger("u", MAX_DELAY, default)
     for t in range(steps):
         found.add_decision(decision(t))
     return found
@@ -28,9 +42,23 @@ def known(of: Ledger, t: int = 0) -> tuple[str, float | None]:
 
 def records(of: Ledger) -> tuple[list[DecisionRecord], list[RewardRecord]]:
     """The records of a correct service."""
-    decisions = [DecisionRecord(*each.decision, None, each.state, each.reward, "a", None) for each in of.entries]
+    decisions = [
+        DecisionRecord(
+            **vars(each.decision), reason=None, state=each.state, reward=each.reward, played="a", delivered=None
+        )
+        for each in of.entries
+    ]
     rewards = [
-        RewardRecord(each.decision.id, value, None, "?", "now", 0, "u", default)
+        RewardRecord(
+            decision=each.decision.id,
+            value=value,
+            arm=None,
+            status="learnt",
+            at="now",
+            seq=0,
+            unit="u",
+            default=default,
+        )
         for each in of.entries
         for value, default in each.rewards
     ]
@@ -52,10 +80,10 @@ def test_reward_in_time_is_observed_repeated_corrected() -> None:
 
 
 def test_reward_is_late_after_patience_decisions() -> None:
-    of = ledger(PATIENCE)
+    of = ledger(MAX_DELAY)
     of.add_reward(0, 1.0, "repaired")
     assert known(of) == ("observed", 1.0)
-    of = ledger(PATIENCE + 1)
+    of = ledger(MAX_DELAY + 1)
     assert known(of) == ("missing", None)
     assert known(of, 1) == ("pending", None)
     of.add_reward(0, 1.0, "late")
@@ -65,7 +93,7 @@ def test_reward_is_late_after_patience_decisions() -> None:
 
 
 def test_default_reward_stays_when_reward_is_late() -> None:
-    of = ledger(PATIENCE + 1, default=0.5)
+    of = ledger(MAX_DELAY + 1, default=0.5)
     assert known(of) == ("defaulted", 0.5)
     of.add_reward(0, 1.0, "late")
     assert known(of) == ("late", 0.5)
@@ -74,7 +102,7 @@ def test_default_reward_stays_when_reward_is_late() -> None:
 def test_observed_reward_stays_when_correction_is_late() -> None:
     of = ledger(1)
     of.add_reward(0, 1.0, "learnt")
-    for t in range(1, PATIENCE + 1):
+    for t in range(1, MAX_DELAY + 1):
         of.add_decision(decision(t))
     of.add_reward(0, 2.0, "late")
     assert known(of) == ("observed", 1.0)
@@ -99,7 +127,7 @@ def test_stored_rewards_replace_each_other() -> None:
 
 @pytest.mark.parametrize(("pooled", "wrong"), [(True, 0), (False, 1)])
 def test_pooled_reward_may_be_late_at_the_limit(pooled: bool, wrong: int) -> None:
-    of = ledger(PATIENCE)
+    of = ledger(MAX_DELAY)
     of.is_pooled = pooled
     of.add_reward(0, 1.0, "late")
     assert len(of.differences) == wrong
@@ -110,7 +138,7 @@ def test_pooled_reward_may_be_late_at_the_limit(pooled: bool, wrong: int) -> Non
     [
         (1, "corrected", "is corrected; expected: learnt or repaired"),
         (1, "late", "is late; expected: learnt or repaired"),
-        (PATIENCE + 1, "repaired", "is repaired; expected: late"),
+        (MAX_DELAY + 1, "repaired", "is repaired; expected: late"),
     ],
 )
 def test_unexpected_status_is_a_difference(steps: int, status: str, message: str) -> None:
@@ -127,7 +155,7 @@ def test_unexpected_step_is_a_difference() -> None:
 
 
 def used_ledger() -> Ledger:
-    of = ledger(PATIENCE + 2)
+    of = ledger(MAX_DELAY + 2)
     of.add_reward(2, 1.0, "repaired")
     of.add_reward(4, 0.1, "learnt")
     of.add_reward(4, 0.2, "corrected")
@@ -166,4 +194,4 @@ def test_any_change_of_records_is_a_difference(change, message) -> None:
 
 
 def change(rows, at: int, **values) -> None:
-    rows[at] = rows[at]._replace(**values)
+    rows[at] = replace(rows[at], **values)

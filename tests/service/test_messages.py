@@ -67,7 +67,7 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
         {"unit": "u", "key": "2", "context": [1.0]},
         422,
         "context",
-        "context = [1.0] is not accepted; accepted: no context: the policy of this study reads none",
+        "context = [1.0] is not accepted; accepted: no context: the policy of this study uses none",
     ),
     (
         DECISIONS,
@@ -208,8 +208,8 @@ def test_a_study_that_exists_with_other_terms(client: TestClient) -> None:
     assert answer.status_code == 409
     assert answer.json()["field"] == "study"
     assert answer.json()["detail"] == (
-        'there is a study sleep with other terms: arms = ["a", "b"], not ["a", "b", "c"]; min_probability = 0.0, not 0.2; '
-        "accepted: another name, or the terms that it was created with"
+        'there is a study sleep with other settings: arms = ["a", "b"], not ["a", "b", "c"]; '
+        "min_probability = 0.0, not 0.2; accepted: another name, or the settings that it was created with"
     )
 
 

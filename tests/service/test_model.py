@@ -44,7 +44,7 @@ class Model:
     """A study as the model knows it."""
 
     explicit: bool
-    patience: int
+    max_delay: int
     default: float | None
     version: int = 1
     closed: bool = False
@@ -57,17 +57,17 @@ class Model:
         if self.explicit and unit not in self.units:
             return 404
         steps = self.units.setdefault(unit, [])
-        for step in steps[: max(len(steps) - self.patience + 1, 0)]:
+        for step in steps[: max(len(steps) - self.max_delay + 1, 0)]:
             if step.pending:
                 step.pending, step.value = False, self.default
                 step.state = "missing" if self.default is None else "defaulted"
         return None
 
-    def taken(self, unit: str, t: int, value: float | None, arm: str | None) -> str:
+    def status(self, unit: str, t: int, value: float | None, arm: str | None) -> str:
         """How a reward is taken."""
         steps = self.units[unit]
         step, played = steps[t], arm or steps[t].played
-        if len(steps) - t > self.patience:
+        if len(steps) - t > self.max_delay:
             step.pending = False
             step.state = step.state if step.state in ("observed", "corrected") else "late"
             return "late"
@@ -100,12 +100,12 @@ class Machine(RuleBasedStateMachine):
         policy=st.sampled_from([UCB, LARL]),
         pooling=st.sampled_from(["none", "none", "partial"]),
     )
-    def begin(self, explicit: bool, patience: int, default: float | None, policy: Any, pooling: str) -> None:
-        self.model, self.pooled = Model(explicit, patience, default), pooling != "none"
+    def begin(self, explicit: bool, max_delay: int, default: float | None, policy: Any, pooling: str) -> None:
+        self.model, self.pooled = Model(explicit, max_delay, default), pooling != "none"
         self.host.make(
             policy=LARL if self.pooled else policy,
             pooling=pooling,
-            max_delay=patience,
+            max_delay=max_delay,
             default_reward=default,
             min_probability=FLOOR,
             registration="explicit" if explicit else "first_decision",
@@ -171,7 +171,7 @@ class Machine(RuleBasedStateMachine):
         unit, t, step = self._step(pick)
         nothing = step.arm is None and arm is None and value is not None
         expected = 409 if self.model.closed else 422 if nothing else None
-        answer = self.ask(expected, "reward", decision=step.id, value=value, arm=arm)
+        answer = self.ask(expected, "reward", name=step.id, value=value, arm=arm)
         if answer is not None and not self.pooled:  # what a cohort can still learn depends on all of its units
             assert answer["status"] == self.model.status(unit, t, value, arm)
 
@@ -179,7 +179,7 @@ class Machine(RuleBasedStateMachine):
     @rule(pick=PICK, delivered=st.booleans())
     def delivered(self, pick: int, delivered: bool) -> None:
         step = self._step(pick)[2]
-        if self.ask(409 if self.model.closed else None, "delivered", decision=step.id, delivered=delivered):
+        if self.ask(409 if self.model.closed else None, "delivered", name=step.id, delivered=delivered):
             step.delivered = delivered
 
     def _step(self, pick: int) -> tuple[str, int, Step]:

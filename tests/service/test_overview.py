@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import larl
+from larl.service.core import batch
 from larl.service.queries import overview
 from larl.service.queries.model_weights import model_weights
 from larl.service.queries.series import BUCKETS, MAX_ARMS, Series
@@ -75,9 +76,9 @@ def test_days_are_those_of_the_decisions(tmp_path: Path, monkeypatch: pytest.Mon
         make_study(someone)
         days = ["2026-02-27", "2026-02-28", "2026-02-28", "2026-03-02"]
         for i, when in enumerate(days):
-            monkeypatch.setattr(desk, "now", lambda when=when: f"{when}T23:59:59.000000Z")
+            monkeypatch.setattr(batch, "now", lambda when=when: f"{when}T23:59:59.000000Z")
             name = decide(someone, str(i), "u")["id"]
-        monkeypatch.setattr(desk, "now", lambda: "2026-03-05T00:00:00.000000Z")
+        monkeypatch.setattr(batch, "now", lambda: "2026-03-05T00:00:00.000000Z")
         reward(someone, "late", name, 4.0)  # counts for the day of its decision
         found = done(someone.get("/v1/studies/sleep/overview"))["days"]
         assert found["start"] == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
@@ -90,10 +91,10 @@ def test_many_buckets_become_wide_ones() -> None:
     series, luck = Series(2), np.random.default_rng(0)
     values = luck.normal(size=5 * BUCKETS)
     for place, value in enumerate(values):
-        series.decide(place, place % 2, [0.5, 0.5], None)
-        series.reward(place, None, 1.0)
-        series.reward(place, 1.0, value)
-    found = series.shown([0, 1])
+        series.add_decision(place, place % 2, [0.5, 0.5], None)
+        series.change_reward(place, None, 1.0)
+        series.change_reward(place, 1.0, value)
+    found = series.to_dict([0, 1])
     assert found["width"] == 8
     assert found["decisions"] == [8] * 125
     assert found["reward"] == pytest.approx(values.reshape(125, 8).mean(axis=1).tolist(), rel=1e-5, abs=1e-5)
@@ -128,7 +129,7 @@ def test_what_is_known_is_not_sent_again(tmp_path: Path) -> None:
 
 
 def test_a_long_journal_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "STRETCH", 50)
+    monkeypatch.setattr(overview, "PAGE", 50)
     monkeypatch.setattr(overview, "READ_LIMIT", 0.0)
     with client(tmp_path) as someone:
         make_study(someone)
@@ -141,7 +142,7 @@ def test_a_long_journal_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.timing
 def test_many_may_look_while_it_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "STRETCH", 10)
+    monkeypatch.setattr(overview, "PAGE", 10)
     with client(tmp_path) as someone:
         make_study(someone)
         live(someone, 80)
@@ -195,7 +196,7 @@ def test_issues_are_open_until_they_are_resolved(tmp_path: Path) -> None:
 
 
 def test_a_unit_shows_its_last_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "STEPS", 20)
+    monkeypatch.setattr(overview, "MAX_STEPS", 20)
     with client(tmp_path) as someone:
         make_study(someone)
         live(someone, 90, units=2)
@@ -204,8 +205,8 @@ def test_a_unit_shows_its_last_steps(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert found["steps"] == own[-20:]
         assert found["decisions"] == len(own)
         assert found["arms"] == ARMS
-        assert found["weighs"] is False
-        assert found["evidence"] is None
+        assert found["has_weights"] is False
+        assert found["weights"] is None
 
 
 @pytest.mark.parametrize("path", ["nobody/overview", "sleep/units/nobody/overview", "nobody/roster"])
@@ -232,7 +233,7 @@ def test_evidence_is_the_weight_of_each_world(spec: larl.policies.Policy) -> Non
     assert found is not None
     assert sum(found.values()) == pytest.approx(1.0)
     assert all(weight >= 0.0 for weight in found.values())
-    still = found.get("arms stand still", 0.0) + found.get("s = 0", 0.0)
+    still = found.get("constant arms", 0.0) + found.get("s = 0", 0.0)
     assert still < 0.05  # these rewards do not stand still
 
 
@@ -240,7 +241,7 @@ def test_before_anything_is_learnt_evidence_is_what_is_believed_a_priori() -> No
     labels = list(
         model_weights(larl.Auto(orders=(1, 3), particles=32), larl.Auto(orders=(1, 3), particles=32).init(2)) or ()
     )
-    assert labels == ["arms stand still", "arms wander", "state turns", "order 1", "order 3"]
+    assert labels == ["constant arms", "independent AR(1) arms", "rotating state", "order 1", "order 3"]
     assert list(model_weights(larl.AdaptiveLARL(2), larl.AdaptiveLARL(2).init(2)) or ()) == ["s = 0", "s = 1", "s = 2"]
     assert model_weights(larl.LARLBIC(20, s_max=4), larl.LARLBIC(20, s_max=4).init(2)) is None
     assert model_weights(larl.UCB(), larl.UCB().init(2)) is None
@@ -250,12 +251,12 @@ def test_before_anything_is_learnt_evidence_is_what_is_believed_a_priori() -> No
 def test_evidence_is_that_of_the_mind_that_decides(tmp_path: Path, spec: larl.policies.Policy) -> None:
     with client(tmp_path) as someone:
         make_study(someone, policy=spec.to_dict(), max_delay=4)
-        batch = someone.app.state.service.commands.batch
+        agents = someone.app.state.service.commands.batch.studies.agents
         for i in range(12):
             found = decide(someone, f"k{i}", "u")
             reward(someone, f"k{i}", found["id"], float(i % 3))
             seen = done(someone.get("/v1/studies/sleep/units/u/overview"))
-            handle = batch.studies.agents._handles["sleep", "u"]
+            handle = agents._handles["sleep", "u"]
             assert seen["has_weights"] is True
             assert seen["weights"] == model_weights(spec, handle.agent.state)
         assert seen["weights"] is not None

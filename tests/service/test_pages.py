@@ -1,4 +1,4 @@
-"""The files of the page: check_complete, served as what they are, and asking nobody else for anything."""
+"""The files of the page: complete, served as what they are, and asking nobody else for anything."""
 
 import re
 from pathlib import Path

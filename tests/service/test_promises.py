@@ -79,7 +79,7 @@ def _broken(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ArithmeticError("no")
 
-    for name in ("decide", "observe", "played"):
+    for name in ("decide", "observe", "record"):
         monkeypatch.setattr(f"larl.service.core.agents.AgentHandle.{name}", fail)
 
 

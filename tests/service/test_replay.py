@@ -75,7 +75,7 @@ def test_everything_is_replayed(storage: Path) -> None:
     with sqlite3.connect(storage) as connection:
         kinds = {kind for (kind,) in connection.execute("SELECT kind FROM journal")}
         sources = {s for (s,) in connection.execute("SELECT answer->>'source' FROM journal WHERE kind='decision'")}
-        taken = {t for (t,) in connection.execute("SELECT answer->>'taken' FROM journal WHERE kind='reward'")}
+        taken = {t for (t,) in connection.execute("SELECT answer->>'status' FROM journal WHERE kind='reward'")}
         rows = connection.execute("SELECT count(*) FROM journal").fetchone()[0]
     connection.close()
     assert kinds == KINDS
@@ -101,11 +101,16 @@ def test_one_study_of_several(storage: Path) -> None:
         ("answer->>'source' = 'fallback'", '"go":0.5}', '"go":0.5000000000000001}', "probabilities.go"),
         ("answer->>'source' = 'host'", '"source":"host"', '"source":"policy"', "decision"),
         ("answer->>'source' = 'unavailable'", '"t":3', '"t":4', "t"),
-        ("kind = 'reward' AND answer->>'taken' = 'learnt'", '"value":0.5', '"value":0.6', "value"),
-        ("kind = 'reward' AND answer->>'taken' = 'late'", '"status":"late"', '"status":"repaired"', "taken"),
+        ("kind = 'reward' AND answer->>'status' = 'learnt'", '"value":0.5', '"value":0.6', "value"),
+        ("kind = 'reward' AND answer->>'status' = 'late'", '"status":"late"', '"status":"repaired"', "status"),
         ("kind = 'default'", '"value":0.25', '"value":0.2', "value"),
         ("kind = 'unit' AND number = 1", '"number":1', '"number":2', "number"),
-        ("kind = 'policy' AND study = 'alone'", '"min_probability":0.2', '"min_probability":0.3', "terms.floor"),
+        (
+            "kind = 'policy' AND study = 'alone'",
+            '"min_probability":0.2',
+            '"min_probability":0.3',
+            "config.min_probability",
+        ),
         ("kind = 'delivered'", "true", "false", "delivered"),
         ("kind = 'resolved'", "larger", "smaller", "note"),
         ("kind = 'closed'", '"closed":"2', '"closed":"3', "closed"),
@@ -131,7 +136,7 @@ def test_the_last_digit_of_a_probability(storage: Path, change: Callable[..., Mi
 def test_a_reward_changed_in_all_its_places_is_seen_by_what_followed(
     storage: Path, change: Callable[..., Mismatch]
 ) -> None:
-    seq, _ = one(storage, "kind = 'reward' AND answer->>'taken' = 'learnt'")
+    seq, _ = one(storage, "kind = 'reward' AND answer->>'status' = 'learnt'")
     new = "request = replace(request, '\"value\":0.5', '\"value\":0.6'), answer = replace(answer, '0.5', '0.6')"
     found = change(f"UPDATE journal SET {new} WHERE seq = {seq}")
     assert found.seq > seq
@@ -178,7 +183,7 @@ def test_a_default_reward_that_came_before_its_time(tmp_path: Path) -> None:
     host.close()
     seq, _ = one(path, "kind = 'default'")
     found = mismatch(path, *swapped(seq - 1, seq))
-    assert (found.seq, "a decision follows on a default reward" in str(found)) == (seq, True)
+    assert (found.seq, "a decision must follow a default reward" in str(found)) == (seq, True)
 
 
 def test_a_default_reward_that_was_not_due(storage: Path, change: Callable[..., Mismatch]) -> None:
@@ -190,9 +195,9 @@ def test_a_default_reward_that_was_not_due(storage: Path, change: Callable[..., 
 
 
 def test_rows_that_changed_places(storage: Path, change: Callable[..., Mismatch]) -> None:
-    seq, _ = one(storage, "kind = 'reward' AND answer->>'taken' = 'repaired'")
+    seq, _ = one(storage, "kind = 'reward' AND answer->>'status' = 'repaired'")
     found = change(*swapped(seq, seq + 1))
-    assert (found.seq, found.what, found.stored, found.derived) == (seq, "taken", "corrected", "repaired")
+    assert (found.seq, found.what, found.stored, found.derived) == (seq, "status", "corrected", "repaired")
 
 
 @pytest.mark.parametrize("pooling", ["none", "partial"])

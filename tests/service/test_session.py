@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from larl.service.http import rate_limit
 from larl.service.http.auth import Auth, Principal
 from larl.service.storage.database import Database
 from tests.service.studying import client, make_study
@@ -36,7 +37,7 @@ def test_a_token_becomes_a_session_that_can_be_ended(tmp_path: Path) -> None:
 
 
 def test_behind_tls_the_cookie_goes_nowhere_else(tmp_path: Path) -> None:
-    with client(tmp_path, secure=True) as someone:
+    with client(tmp_path, behind_tls=True) as someone:
         entered = someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
         assert "Secure" in entered.headers["set-cookie"].split("; ")
 
@@ -61,7 +62,7 @@ def test_who_may_not_enter(tmp_path: Path) -> None:
         wrong = someone.post("/v1/session", json={"token": someone.token[:-1] + "!"}, headers=PAGE)
         assert wrong.status_code == 401
         assert someone.token not in wrong.text
-        host = Auth(someone.app.state.service.journal.database).create("*", "host")
+        host = Auth(someone.app.state.service.queries.journal.database).create("*", "host")
         refused = someone.post("/v1/session", json={"token": host}, headers=PAGE)
         assert refused.status_code == 403
         assert "analyst" in refused.json()["detail"]
@@ -81,7 +82,7 @@ def test_a_session_changes_something_only_from_the_page(tmp_path: Path) -> None:
 
 
 def test_nobody_tries_tokens_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # all in one moment
+    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # all in one moment
     with client(tmp_path) as someone:
         tries = [someone.post("/v1/session", json={"token": f"larl_{i}"}, headers=PAGE) for i in range(40)]
         assert [each.status_code for each in tries] == [401] * 10 + [429] * 30
@@ -99,17 +100,17 @@ def test_a_session_that_ends_while_it_is_looked_up_is_not_remembered(
 ) -> None:
     database = Database(sqlite, write=True, create=True)
     access = Auth(database)
-    holder = asyncio.run(access.holder(access.create("*", "admin")))
+    holder = asyncio.run(access.token_principal(access.create("*", "admin")))
     assert holder is not None
-    secret, find = access.enter(holder), access._of_session
+    secret, find = access.log_in(holder), access._find_session
 
     def slow(secret: str) -> Principal | None:
         found = find(secret)
-        access.leave(secret)
+        access.log_out(secret)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(access, "_of_session", slow)
-        assert asyncio.run(access.visitor(secret)) == holder  # the request came first
-    assert asyncio.run(access.visitor(secret)) is None
+        patch.setattr(access, "_find_session", slow)
+        assert asyncio.run(access.session_principal(secret)) == holder  # the request came first
+    assert asyncio.run(access.session_principal(secret)) is None
     database.close()

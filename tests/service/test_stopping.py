@@ -135,7 +135,7 @@ def test_a_second_ctrl_c_does_not_wait_for_open_requests(tmp_path: Path) -> None
     assert left_beside(tmp_path / "study.db") == []
 
 
-COLUMNS = """
+PLAIN = """
 import sys, uvicorn
 from larl.service.app import make_app
 from larl.service.storage.database import Database
@@ -149,7 +149,7 @@ def test_the_app_under_a_plain_uvicorn_leaves_a_complete_file(tmp_path: Path) ->
     """Uvicorn raises the signal again after the shutdown: whatever is not closed by then is not closed at all."""
     file, server = tmp_path / "study.db", served(tmp_path)
     with server.log.open("wb") as log:
-        command = [sys.executable, "-c", COLUMNS, f"sqlite:///{file}", str(server.port)]
+        command = [sys.executable, "-c", PLAIN, f"sqlite:///{file}", str(server.port)]
         server.process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         server.ready()

@@ -121,7 +121,7 @@ class Client(threading.Thread):
     def _ask(self, study: str, kind: str, key: str, path: str, **body: Any) -> Any:
         """Ask until it is answered; the answer, None if there was none until the end."""
         place, failures = (study, kind, key), 0
-        self.requests.add(place)
+        self.asked.add(place)
         while not self.hurry.is_set():
             try:
                 answer = self._random.choice(self._callers).post(path, key=key, **body)
