@@ -2,23 +2,68 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from larl._core.validation import InvalidValue
 
 Kind = TypeVar("Kind")
 RENAMED = {"floor": "min_probability", "patience": "max_delay", "taken": "status"}  # in responses to old requests
-DecisionSource = Literal["policy", "fallback", "host", "unavailable"]
-RewardStatus = Literal["learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"]
-RewardState = Literal["pending", "observed", "corrected", "missing", "defaulted", "late", "unavailable"]
-Severity = Literal["red", "yellow", "green"]
+
+
+class ServiceStatus(StrEnum):
+    """Whether the service works."""
+
+    OK = "ok"
+    FAILING = "failing"
+
+
+class DecisionSource(StrEnum):
+    """What made a decision."""
+
+    POLICY = "policy"
+    FALLBACK = "fallback"  # the policy failed
+    HOST = "host"  # made outside the service
+    UNAVAILABLE = "unavailable"  # no arm was available
+
+
+class RewardStatus(StrEnum):
+    """What the service did with a reward: the values of ``larl.RewardStatus``, and STORED if the policy failed."""
+
+    LEARNT = "learnt"
+    MISSING = "missing"
+    REPAIRED = "repaired"
+    CORRECTED = "corrected"
+    REPEATED = "repeated"
+    LATE = "late"
+    STORED = "stored"
+
+
+class RewardState(StrEnum):
+    """What is known of the reward of a decision."""
+
+    PENDING = "pending"
+    OBSERVED = "observed"
+    CORRECTED = "corrected"
+    MISSING = "missing"
+    DEFAULTED = "defaulted"
+    LATE = "late"
+    UNAVAILABLE = "unavailable"
+
+
+class Severity(StrEnum):
+    """How severe an issue is."""
+
+    RED = "red"
+    YELLOW = "yellow"
+    GREEN = "green"
 
 
 @dataclass(frozen=True)
 class Health:
     """State of the service."""
 
-    status: Literal["ok", "failing"]
+    status: ServiceStatus
     larl: str  # version
 
 
@@ -157,7 +202,13 @@ def parse(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
     """Return a response as a dataclass. Fields that only later versions of the service have are ignored."""
     if not RENAMED.keys().isdisjoint(values):
         values = {RENAMED.get(name, name): value for name, value in values.items()}
-    return kind(**{field.name: values[field.name] for field in fields(kind)})  # type: ignore[arg-type]
+    return kind(**{field.name: _convert(field.type, values[field.name]) for field in fields(kind)})  # type: ignore[arg-type]
+
+
+def _convert(kind: Any, value: Any) -> Any:
+    """Return a value as the enum of its field; values that only later versions have stay text."""
+    is_enum = isinstance(kind, type) and issubclass(kind, StrEnum)
+    return kind(value) if is_enum and value in set(kind) else value
 
 
 def policy_spec(policy: Any) -> dict[str, Any]:

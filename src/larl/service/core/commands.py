@@ -39,4 +39,5 @@ def command_of(event: Event) -> Command[Request]:
     named = {"study": event.study} if body is NewStudy else {}
     values = named | {"key": event.key} | request
     known = {name: value for name, value in values.items() if name in body.model_fields}
-    return Command(event.study, event.key or "", body.model_construct(**known), event.unit or "", decision, issue)
+    unit = request.get("unit") or event.unit or ""
+    return Command(event.study, event.key or "", body.model_construct(**known), unit, decision, issue)

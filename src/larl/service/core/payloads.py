@@ -61,7 +61,7 @@ def service_decision(
         expected=decision.expected,
         width=decision.width,
         explored=decision.explored,
-        fallback=source == "fallback",
+        fallback=source == DecisionSource.FALLBACK,
         source=source,
         policy_version=config.version,
         larl=__version__,

@@ -28,7 +28,7 @@ class CommandRoute(APIRoute):
         parameters = {name: TypeAdapter(hints[name]) for name in self.param_convertors}
 
         async def handle(request: Request) -> Response:
-            request.scope["route"] = self  # for the log
+            request.scope["larl.log"]["route"] = self.path
             service, content_type = request.app.state.service, request.headers.get("content-type")
             principal = await service.authenticate(request)
             place: tuple[str, ...] = ("body",)
@@ -38,7 +38,7 @@ class CommandRoute(APIRoute):
                     place = ("path", name)
                     path[name] = kind.validate_strings(request.path_params[name])
                 place = ("body",)
-                body = body_type.validate_json(await _json_body(request, content_type))
+                body = body_type.validate_json(_json_body(request, content_type))
             except ValidationError as invalid:
                 error = invalid.errors(include_url=False)[0]
                 raise validation_problem(
@@ -51,17 +51,28 @@ class CommandRoute(APIRoute):
 
     def plain(self) -> Route:
         """Return the same route for a Starlette application."""
-        return Route(self.path, self.get_route_handler(), methods=["POST"])
+        return Route(self.path, _Endpoint(self.get_route_handler()), methods=["POST"])
 
 
-async def _json_body(request: Request, content_type: str | None) -> bytes:
-    """Return the body; raise 415 unless it is declared as JSON, 422 if it is empty."""
-    body = await request.body()
+class _Endpoint:
+    """A handler as an ASGI application; the application's own exception handlers are enough."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        response = await self._handler(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+def _json_body(request: Request, content_type: str | None) -> bytes:
+    """Return the body, which the middleware has read; raise 415 unless it is declared as JSON, 422 if it is empty."""
+    body: bytes = request.scope["larl.body"]
+    if not body:
+        raise Problem(422, "the body is missing; accepted: a JSON object", field="body", accepted="a JSON object")
     if content_type != "application/json":
         kind = (content_type or "").partition(";")[0].strip().lower()
         is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
         if not is_json:
             raise content_type_problem(content_type)
-    if not body:
-        raise Problem(422, "the body is missing; accepted: a JSON object", field="body", accepted="a JSON object")
     return body

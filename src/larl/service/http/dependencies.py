@@ -67,7 +67,8 @@ class Service:
 
 
 async def current_service(request: Request) -> Service:
-    """Return the running service."""  # a coroutine, because FastAPI runs functions on another thread
+    """Return the running service; note the route for the log."""  # a coroutine: FastAPI runs functions on a thread
+    request.scope["larl.log"]["route"] = request.scope["route"].path
     service: Service = request.app.state.service
     return service
 

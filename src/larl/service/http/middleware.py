@@ -45,7 +45,7 @@ class RequestMiddleware:
                 self.write_log()
             return
         started, status, request_id = time.perf_counter(), 0, f"{self._prefix}-{next(self._count)}"
-        scope["larl.request"] = request_id
+        scope["larl.request"], scope["larl.log"] = request_id, {}  # routes write their path to the log's entry
 
         async def send_with_headers(message: Any) -> None:
             nonlocal status
@@ -62,7 +62,7 @@ class RequestMiddleware:
             if not status:
                 await problem_response(internal_error(scope))(scope, receive, send_with_headers)
         finally:
-            route = scope.get("larl.route", "-")  # not the path: it may contain the name of a unit
+            route = scope["larl.log"].get("route", "-")  # not the path: it may contain the name of a unit
             elapsed = 1e3 * (time.perf_counter() - started)
             self._log(f"{now()} INFO {request_id} {scope['method']} {route} {status} {elapsed:.1f} ms")
 
@@ -94,7 +94,8 @@ class RequestMiddleware:
                 response.headers["connection"] = "close"
                 await response(scope, receive, send)
                 return
-        messages: list[Any] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+        body = scope["larl.body"] = b"".join(parts)
+        messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_read_body() -> Any:
             return messages.pop() if messages else await receive()

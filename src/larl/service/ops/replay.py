@@ -143,6 +143,8 @@ class Replay:
         study = self._studies.find(event.study)
         if event.kind == EventKind.STUDY and study is not None:
             raise ValueError("the study exists already")
+        if event.kind not in (EventKind.STUDY, EventKind.RESOLVED):
+            self._studies.open_study(event.study)
         if event.kind == EventKind.UNIT and self._studies.has_unit(event.study, event.request["unit"]):
             raise ValueError("the unit exists already")
         if event.kind == EventKind.DECISION and study is not None:

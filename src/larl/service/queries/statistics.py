@@ -5,14 +5,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, get_args
+from typing import Any
 
 from larl.client.models import DecisionSource, RewardState, Severity
 from larl.service.queries.journal_queries import next_reward_state
 from larl.service.queries.series import MAX_ARMS, Series, six_digits
 from larl.service.storage.events import STUDY_EVENTS, Event, EventKind
 
-STATES, SOURCES, SEVERITIES = get_args(RewardState), get_args(DecisionSource), get_args(Severity)
+STATES = tuple(state.value for state in RewardState)
+SOURCES = tuple(source.value for source in DecisionSource)
+SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 @dataclass

@@ -37,16 +37,16 @@ class DecisionHandlers:
         if available is not None and not available:
             self._policies.call(tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, None, context))
             none = plain_decision(config, unit.number, unit.steps, None, dict.fromkeys(config.arms, 0.0))
-            return self._append(tx, command, config, unit, none, "unavailable", at)
+            return self._append(tx, command, config, unit, none, DecisionSource.UNAVAILABLE, at)
         decision = self._policies.call(
             tx, config, unit, at, FALLBACK_USED, lambda agent: agent.decide(unit.unit, available, context)
         )
         if decision is None:
             arm, probabilities = config.draw_fallback(unit.number, unit.steps, available)
             drawn = plain_decision(config, unit.number, unit.steps, arm, probabilities)
-            return self._append(tx, command, config, unit, drawn, "fallback", at)
+            return self._append(tx, command, config, unit, drawn, DecisionSource.FALLBACK, at)
         self._policies.record_success(config, unit.unit)
-        return self._append(tx, command, config, unit, decision, "policy", at)
+        return self._append(tx, command, config, unit, decision, DecisionSource.POLICY, at)
 
     def ingest(self, tx: Transaction, command: Command[ExternalDecisionRequest], at: str) -> Event:
         """Record a decision that was made outside the service."""
@@ -63,7 +63,7 @@ class DecisionHandlers:
             tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, body.arm, body.context)
         )
         decision = plain_decision(config, unit.number, unit.steps, body.arm, probabilities)
-        return self._append(tx, command, config, unit, decision, "host", at)
+        return self._append(tx, command, config, unit, decision, DecisionSource.HOST, at)
 
     def _append(
         self,

@@ -1,7 +1,6 @@
 """Commands about rewards and deliveries."""
 
 from collections.abc import Iterator
-from typing import cast
 
 from larl.client.models import DeliveryReceipt, RewardReceipt, RewardStatus
 from larl.service.core.commands import Command
@@ -60,7 +59,7 @@ class RewardHandlers:
         status = self._policies.call(
             tx, config, unit, at, consequence, lambda agent: agent.observe(decision, value, arm)
         )
-        return cast(RewardStatus, status or "stored")
+        return RewardStatus(status or "stored")
 
     def fill_in_overdue(
         self, tx: Transaction, config: StudyConfig, unit: UnitState, at: str, consequence: str = REWARD_STORED

@@ -39,7 +39,7 @@ router = APIRouter(prefix="/v1", responses=error_responses(404))
 def get_health(service: CurrentService) -> models.Health:
     """Check that the service can read its storage. No token is needed."""
     service.queries.journal.select(limit=1)
-    return models.Health(status="ok", larl=__version__)
+    return models.Health(status=models.ServiceStatus.OK, larl=__version__)
 
 
 @router.get("/studies", tags=["studies"])
