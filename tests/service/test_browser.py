@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from larl.service.core.clock import now
+from larl.service.clock import now
 from larl.service.core.issues import IssueLog
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database

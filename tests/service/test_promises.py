@@ -5,7 +5,7 @@ import math
 import pytest
 
 from larl.live.files import state_arrays
-from larl.service.core import clock
+from larl.service import clock
 from larl.service.core.problems import Problem
 from tests.service.host import LARL, UCB, Host, hosts
 

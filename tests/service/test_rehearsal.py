@@ -84,7 +84,7 @@ def test_the_example_shows_every_key() -> None:
     assert (found.units, found.steps, found.seed, found.clients) == (70, 140, 0, 8)
     assert found.world == larl.LatentAR([0.9], [-1, 1], [0, 0])
     text = EXAMPLE.read_text(encoding="utf-8")
-    for name in (*vars(found.traffic), *found.terms.to_dict()):
+    for name in (*vars(found.traffic), *found.config.to_dict()):
         assert re.search(rf"^(# )?{name} = ", text, re.M) or name == "version", name
 
 
@@ -97,7 +97,7 @@ def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str
     assert found["decisions"] == 120
     assert found["differences"] == []
     assert set(found["states"]) == {"observed", "corrected", "missing", "late", "pending", "unavailable"}
-    assert set(found["status"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
+    assert set(found["statuses"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
     assert set(found["sources"]) == {"policy", "host", "unavailable"}
     assert len(found["sent"]) == 9, "every kind of traffic"
     assert len(found["refused"]) == 11, "all that is malformed"

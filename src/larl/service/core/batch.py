@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from larl._core.validation import InvalidValue
+from larl.service.clock import now, seconds_between
 from larl.service.core.agent_repository import AgentRepository
-from larl.service.core.clock import now, seconds_between
 from larl.service.core.commands import Command
 from larl.service.core.conflicts import is_repetition, key_conflict
 from larl.service.core.handlers import CommandHandlers

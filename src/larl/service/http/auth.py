@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from starlette.concurrency import run_in_threadpool
 
 from larl._core.validation import InvalidValue, one_of
-from larl.service.core.clock import now, stamp
+from larl.service.clock import now, stamp
 from larl.service.core.problems import Problem
 from larl.service.schemas.requests import NAME, NAME_WORDS
 from larl.service.storage.database import Database

@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import Any
 
-from larl.service.core.clock import now
+from larl.service.clock import now
 from larl.service.core.problems import Problem
 from larl.service.http.problem_details import internal_error, problem_response
 

@@ -19,7 +19,7 @@ import sqlalchemy as sql
 from larl import __version__
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
-from larl.service.core.clock import now
+from larl.service.clock import now
 from larl.service.storage.database import Database, StorageError
 from larl.service.storage.events import canonical_json
 from larl.service.storage.journal import APPENDING, PAGE

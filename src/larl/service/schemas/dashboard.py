@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from larl.client.models import DecisionRecord, Issue
+from larl.client.models import DecisionRecord, DecisionSource, Issue, RewardState, Severity
 from larl.service.schemas.requests import Body
 from larl.service.schemas.responses import Schema
 
@@ -48,35 +48,6 @@ class Steps(Columns):
     start: list[int]
 
 
-class StateCounts(Schema):
-    """Number of decisions by the state of their reward."""
-
-    pending: int
-    observed: int
-    corrected: int
-    missing: int
-    defaulted: int
-    late: int
-    unavailable: int
-
-
-class SourceCounts(Schema):
-    """Number of decisions by source."""
-
-    policy: int
-    fallback: int
-    host: int
-    unavailable: int
-
-
-class SeverityCounts(Schema):
-    """Number of open issues by severity."""
-
-    red: int
-    yellow: int
-    green: int
-
-
 class Overview(Schema):
     """Fields of every overview."""
 
@@ -95,11 +66,11 @@ class StudyOverview(Overview):
     other_arms: int = Field(description="Number of arms that are shown as one, those chosen least often.")
     days: Days
     steps: Steps
-    states: StateCounts
-    sources: SourceCounts
+    states: dict[RewardState, int]
+    sources: dict[DecisionSource, int]
     explored: int
     reward: float | None
-    issues: SeverityCounts
+    issues: dict[Severity, int] = Field(description="Number of open issues.")
     open: list[Issue] = Field(description="Open issues, the most severe first, 50 at most.")
 
 
@@ -111,15 +82,8 @@ class UnitCounts(Schema):
     entered: str
     last: str | None = Field(description="Time of the last decision.")
     decisions: int
-    states: StateCounts
+    states: dict[RewardState, int]
     reward: float | None
-
-
-class Roster(Schema):
-    """A page of units; `next` is the cursor of the next one."""
-
-    items: list[UnitCounts]
-    next: int | None
 
 
 class UnitOverview(Overview, UnitCounts):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from larl._core.validation import LARGEST
-from larl.service.core.clock import stamp
+from larl.service.clock import stamp
 from larl.service.storage.events import EventKind
 
 

@@ -1,10 +1,10 @@
 """Schemas of responses, for OpenAPI: pages of lists, and problems. `larl.client.models` has the others."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from larl.client.models import DecisionRecord, Issue, RewardRecord, UnitInfo
+Item = TypeVar("Item")
 
 
 class Schema(BaseModel):
@@ -13,34 +13,11 @@ class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ListPage(Schema):
+class ListPage(Schema, Generic[Item]):
     """A page of a list; `next` is the cursor of the next one."""
 
+    items: list[Item]
     next: int | None
-
-
-class UnitInfos(ListPage):
-    """A page of units."""
-
-    items: list[UnitInfo]
-
-
-class DecisionRecords(ListPage):
-    """A page of decisions."""
-
-    items: list[DecisionRecord]
-
-
-class RewardRecords(ListPage):
-    """A page of rewards."""
-
-    items: list[RewardRecord]
-
-
-class Issues(ListPage):
-    """A page of issues."""
-
-    items: list[Issue]
 
 
 class ProblemDetails(BaseModel):

@@ -15,6 +15,7 @@ from larl.service.http.dependencies import (
 )
 from larl.service.http.problem_details import error_responses
 from larl.service.schemas import dashboard
+from larl.service.schemas.responses import ListPage
 
 NOTHING_NEW: dict[int | str, Any] = {204: {"description": "No events after `after`."}}
 router = APIRouter(prefix="/v1/studies/{study}", responses=error_responses(404) | NOTHING_NEW)
@@ -29,7 +30,7 @@ def get_study_overview(
     return service.overviews.study(study, query.after) or Response(status_code=204)
 
 
-@router.get("/roster", response_model=dashboard.Roster, tags=["units"])
+@router.get("/roster", response_model=ListPage[dashboard.UnitCounts], tags=["units"])
 def get_roster(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
     """Return units in order of registration, with their counts."""
     require(principal, "read", study)

@@ -24,8 +24,8 @@ from larl.service.http.dependencies import (
     UnitPageQuery,
 )
 from larl.service.http.problem_details import error_responses
-from larl.service.schemas import responses
 from larl.service.schemas.requests import ExportFormat
+from larl.service.schemas.responses import ListPage
 
 EXPORT_LINES = 500  # sent at once
 TEXT: dict[int | str, Any] = {
@@ -60,7 +60,7 @@ def _visible(principal: Principal, study: models.StudyInfo) -> models.StudyInfo:
     return study if principal.may("read", study.study) else replace(study, seed=None)
 
 
-@router.get("/studies/{study}/units", response_model=responses.UnitInfos, tags=["units"])
+@router.get("/studies/{study}/units", response_model=ListPage[models.UnitInfo], tags=["units"])
 def list_units(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
     """Return the units of a study, in order of registration."""
     require(principal, "read", study)
@@ -74,7 +74,7 @@ def get_unit(study: StudyName, unit: UnitName, service: CurrentService, principa
     return service.queries.unit(study, unit)
 
 
-@router.get("/studies/{study}/decisions", response_model=responses.DecisionRecords, tags=["decisions"])
+@router.get("/studies/{study}/decisions", response_model=ListPage[models.DecisionRecord], tags=["decisions"])
 def list_decisions(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
     """Return decisions with their rewards."""
     require(principal, "read", study)
@@ -88,14 +88,14 @@ def get_decision(decision: DecisionId, service: CurrentService, principal: Curre
     return service.queries.decision(decision)
 
 
-@router.get("/studies/{study}/rewards", response_model=responses.RewardRecords, tags=["decisions"])
+@router.get("/studies/{study}/rewards", response_model=ListPage[models.RewardRecord], tags=["decisions"])
 def list_rewards(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
     """Return rewards in order of arrival, with default rewards."""
     require(principal, "read", study)
     return service.queries.rewards(study, page.unit, page.after, page.limit)
 
 
-@router.get("/studies/{study}/issues", response_model=responses.Issues, tags=["issues"])
+@router.get("/studies/{study}/issues", response_model=ListPage[models.Issue], tags=["issues"])
 def list_issues(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
     """Return issues, and how they were resolved."""
     require(principal, "read", study)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 FOLDER = Path(__file__).parents[2] / "page"
 TYPES = {
@@ -18,8 +18,11 @@ def _serve(file: Path) -> None:
     """Add the route of a file, which is read once."""
     content, kind = file.read_bytes(), TYPES[file.suffix]
 
-    @router.api_route("/" if file.name == "index.html" else f"/{file.name}", methods=["GET", "HEAD"])
-    async def send() -> Response:
+    path = "/" if file.name == "index.html" else f"/{file.name}"
+
+    @router.api_route(path, methods=["GET", "HEAD"])
+    async def send(request: Request) -> Response:
+        request.scope["larl.log"]["route"] = path
         return Response(content, media_type=kind)
 
 
