@@ -18,6 +18,7 @@ from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.batch import MEMORY
 from larl.service.core.commands import command_of
 from larl.service.core.handlers import CommandHandlers
+from larl.service.core.handlers.base import Step
 from larl.service.core.issues import IssueLog
 from larl.service.core.policy_timeout import CircuitOpen, DirectRunner
 from larl.service.core.study_repository import StudyRepository
@@ -165,8 +166,8 @@ class Replay:
         unit = self._studies.unit(self._tx, event.study, event.unit or "")
         if unit is None:
             raise ValueError("the unit is not registered")
-        for derived in self._handlers.rewards.fill_in_overdue(self._tx, config, unit, event.at):
-            return derived
+        for t, decision in unit.overdue(config.max_delay):
+            return self._handlers.rewards.fill_in(Step(self._tx, config, unit, event.at), t, decision)
         raise ValueError("no reward was overdue")
 
     def _issue(self, event: Event) -> Event:

@@ -1,7 +1,7 @@
 """What the handlers of commands have in common."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.agents import AgentHandle
@@ -25,22 +25,24 @@ def append(tx: Transaction, command: Command[Request], payload: Any, at: str, **
     return tx.append(command.kind, command.study, at, request_json, payload_json(payload), key=command.key, **columns)
 
 
+class Step(NamedTuple):
+    """A unit's step: the transaction that records it, its study and unit, and the time."""
+
+    tx: Transaction
+    config: StudyConfig
+    unit: UnitState
+    at: str
+
+
 class PolicyCalls:
     """Calls the policies of units. A policy that fails is reported as an issue; the command goes on without it."""
 
     def __init__(self, agents: AgentRepository, issues: IssueLog) -> None:
         self._agents, self._issues = agents, issues
 
-    def call(
-        self,
-        tx: Transaction,
-        config: StudyConfig,
-        unit: UnitState,
-        at: str,
-        consequence: str,
-        use: Callable[[AgentHandle], Result],
-    ) -> Result | None:
+    def call(self, step: Step, consequence: str, use: Callable[[AgentHandle], Result]) -> Result | None:
         """Return `use(agent)`, None if the policy fails; `consequence` says what the service does then."""
+        tx, config, unit, at = step
         try:
             return self._agents.call(tx, config, unit, use)
         except STORAGE_ERRORS:
@@ -53,6 +55,6 @@ class PolicyCalls:
             self._issues.record(tx, config.study, "red", "policy", unit.unit, happened, consequence, at)
             return None
 
-    def record_success(self, config: StudyConfig, unit: str) -> None:
+    def record_success(self, step: Step) -> None:
         """Note that a policy has decided."""
-        self._agents.record_success(config, unit)
+        self._agents.record_success(step.config, step.unit.unit)

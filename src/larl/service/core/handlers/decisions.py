@@ -4,12 +4,10 @@ from larl._core.validation import InvalidValue
 from larl.client.models import DecisionSource
 from larl.live.agent import Decision
 from larl.service.core.commands import Command
-from larl.service.core.handlers.base import PolicyCalls, append
+from larl.service.core.handlers.base import PolicyCalls, Step, append
 from larl.service.core.handlers.rewards import RewardHandlers
 from larl.service.core.handlers.units import UnitHandlers
 from larl.service.core.payloads import plain_decision, service_decision
-from larl.service.core.state import UnitState
-from larl.service.core.study_config import StudyConfig
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import DecisionRequest, ExternalDecisionRequest, Request
 from larl.service.storage.events import Event
@@ -29,24 +27,26 @@ class DecisionHandlers:
 
     def decide(self, tx: Transaction, command: Command[DecisionRequest], at: str) -> Event:
         """Decide for a unit, with the fallback probabilities if the policy fails."""
-        study, body = self._studies.open_study(command.study), command.body
-        config, available, context = study.config, body.available, body.context
+        study, available, context = (
+            self._studies.open_study(command.study),
+            command.body.available,
+            command.body.context,
+        )
+        config = study.config
         config.check_decision(available, context)
         unit = self._units.find_or_register(tx, study, command.unit, at)
-        list(self._rewards.fill_in_overdue(tx, config, unit, at, FALLBACK_USED))
+        step, number, t = Step(tx, config, unit, at), unit.number, unit.steps
+        self._rewards.fill_in_all(step, FALLBACK_USED)
         if available is not None and not available:
-            self._policies.call(tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, None, context))
-            none = plain_decision(config, unit.number, unit.steps, None, dict.fromkeys(config.arms, 0.0))
-            return self._append(tx, command, config, unit, none, DecisionSource.UNAVAILABLE, at)
-        decision = self._policies.call(
-            tx, config, unit, at, FALLBACK_USED, lambda agent: agent.decide(unit.unit, available, context)
-        )
+            self._policies.call(step, STEP_STORED, lambda agent: agent.record(unit.unit, None, context))
+            none = plain_decision(config, number, t, None, dict.fromkeys(config.arms, 0.0))
+            return self._append(step, command, none, DecisionSource.UNAVAILABLE)
+        decision = self._policies.call(step, FALLBACK_USED, lambda agent: agent.decide(unit.unit, available, context))
         if decision is None:
-            arm, probabilities = config.draw_fallback(unit.number, unit.steps, available)
-            drawn = plain_decision(config, unit.number, unit.steps, arm, probabilities)
-            return self._append(tx, command, config, unit, drawn, DecisionSource.FALLBACK, at)
-        self._policies.record_success(config, unit.unit)
-        return self._append(tx, command, config, unit, decision, DecisionSource.POLICY, at)
+            drawn = plain_decision(config, number, t, *config.draw_fallback(number, t, available))
+            return self._append(step, command, drawn, DecisionSource.FALLBACK)
+        self._policies.record_success(step)
+        return self._append(step, command, decision, DecisionSource.POLICY)
 
     def ingest(self, tx: Transaction, command: Command[ExternalDecisionRequest], at: str) -> Event:
         """Record a decision that was made outside the service."""
@@ -58,24 +58,15 @@ class DecisionHandlers:
             accepted = "one for every arm, with sum 1; or null, if they are not known"
             raise InvalidValue("decision", "probabilities", probabilities, accepted)
         unit = self._units.find_or_register(tx, study, command.unit, at)
-        list(self._rewards.fill_in_overdue(tx, config, unit, at, STEP_STORED))
-        self._policies.call(
-            tx, config, unit, at, STEP_STORED, lambda agent: agent.record(unit.unit, body.arm, body.context)
-        )
+        step = Step(tx, config, unit, at)
+        self._rewards.fill_in_all(step, STEP_STORED)
+        self._policies.call(step, STEP_STORED, lambda agent: agent.record(unit.unit, body.arm, body.context))
         decision = plain_decision(config, unit.number, unit.steps, body.arm, probabilities)
-        return self._append(tx, command, config, unit, decision, DecisionSource.HOST, at)
+        return self._append(step, command, decision, DecisionSource.HOST)
 
-    def _append(
-        self,
-        tx: Transaction,
-        command: Command[Request],
-        config: StudyConfig,
-        unit: UnitState,
-        decision: Decision,
-        source: DecisionSource,
-        at: str,
-    ) -> Event:
-        payload = service_decision(config, command.unit, decision, source, at)
-        event = append(tx, command, payload, at, unit=command.unit, ref=decision.id, number=unit.steps)
+    def _append(self, step: Step, command: Command[Request], decision: Decision, source: DecisionSource) -> Event:
+        tx, config, unit, at = step
+        payload = service_decision(config, unit.unit, decision, source, at)
+        event = append(tx, command, payload, at, unit=unit.unit, ref=decision.id, number=unit.steps)
         unit.add_decision(unit.steps, decision.id, decision.arm)
         return event

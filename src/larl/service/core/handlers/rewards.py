@@ -1,13 +1,12 @@
 """Commands about rewards and deliveries."""
 
-from collections.abc import Iterator
+from typing import Any
 
 from larl.client.models import DeliveryReceipt, RewardReceipt, RewardStatus
 from larl.service.core.commands import Command
-from larl.service.core.handlers.base import PolicyCalls, append
+from larl.service.core.handlers.base import PolicyCalls, Step, append
 from larl.service.core.payloads import DefaultReward, payload_json
 from larl.service.core.problems import not_found
-from larl.service.core.state import StudyState, UnitState
 from larl.service.core.study_config import StudyConfig
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import DeliveryRequest, Request, RewardRequest
@@ -26,14 +25,14 @@ class RewardHandlers:
 
     def reward(self, tx: Transaction, command: Command[RewardRequest], at: str) -> Event:
         """Record a reward. If the policy fails, its status is "stored"."""
-        study, unit, t = self._decision(tx, command)
-        config, body = study.config, command.body
-        if body.arm is not None:
-            config.check_arm(body.arm)
-        elif body.value is not None and t not in unit.pending:
+        step, t = self._find(tx, command, at)
+        config, unit, value, arm = step.config, step.unit, command.body.value, command.body.arm
+        if arm is not None:
+            config.check_arm(arm)
+        elif value is not None and t not in unit.pending:
             self._check_available(tx, config, command.decision)
-        status = self._observe(tx, config, unit, command.decision, body.value, body.arm, at, REWARD_STORED)
-        payload = RewardReceipt(decision=command.decision, value=body.value, arm=body.arm, status=status, at=at)
+        status = self._observe(step, command.decision, value, arm, REWARD_STORED)
+        payload = RewardReceipt(decision=command.decision, value=value, arm=arm, status=status, at=at)
         event = append(tx, command, payload, at, unit=unit.unit, ref=command.decision, number=t)
         unit.apply(event)
         return event
@@ -45,69 +44,44 @@ class RewardHandlers:
                 config.check_arm(None, ": none was available at this decision")
 
     def _observe(
-        self,
-        tx: Transaction,
-        config: StudyConfig,
-        unit: UnitState,
-        decision: str,
-        value: float | None,
-        arm: str | None,
-        at: str,
-        consequence: str,
+        self, step: Step, decision: str, value: float | None, arm: str | None, consequence: str
     ) -> RewardStatus:
         """Let the agent learn a reward; return its status."""
-        status = self._policies.call(
-            tx, config, unit, at, consequence, lambda agent: agent.observe(decision, value, arm)
-        )
+        status = self._policies.call(step, consequence, lambda agent: agent.observe(decision, value, arm))
         return RewardStatus(status or "stored")
 
-    def fill_in_overdue(
-        self, tx: Transaction, config: StudyConfig, unit: UnitState, at: str, consequence: str = REWARD_STORED
-    ) -> Iterator[Event]:
+    def fill_in_all(self, step: Step, consequence: str) -> None:
         """Record the default rewards of decisions whose reward is too late for the next decision."""
-        for t, decision in unit.overdue(config.max_delay):
-            yield self._fill_in(tx, config, unit, t, decision, at, consequence)
+        for t, decision in step.unit.overdue(step.config.max_delay):
+            self.fill_in(step, t, decision, consequence)
 
-    def _fill_in(
-        self,
-        tx: Transaction,
-        config: StudyConfig,
-        unit: UnitState,
-        t: int,
-        decision: str,
-        at: str,
-        consequence: str,
-    ) -> Event:
+    def fill_in(self, step: Step, t: int, decision: str, consequence: str = REWARD_STORED) -> Event:
+        """Record the default reward of a decision."""
+        tx, config, unit, at = step
         value = config.default_reward
-        status = self._observe(tx, config, unit, decision, value, None, at, consequence)
-        request_json = canonical_json({"decision": decision, "value": value, "arm": None})
-        payload = DefaultReward(decision=decision, value=value, status=status, at=at)
-        event = tx.append(
-            EventKind.DEFAULT,
-            config.study,
-            at,
-            request_json,
-            payload_json(payload),
-            unit=unit.unit,
-            ref=decision,
-            number=t,
-        )
+        request = {"decision": decision, "value": value, "arm": None}
+        status = self._observe(step, decision, value, None, consequence)
+        response = payload_json(DefaultReward(decision=decision, value=value, status=status, at=at))
+        place: dict[str, Any] = {"unit": unit.unit, "ref": decision, "number": t}
+        event = tx.append(EventKind.DEFAULT, config.study, at, canonical_json(request), response, **place)
         unit.apply(event)
         return event
 
     def deliver(self, tx: Transaction, command: Command[DeliveryRequest], at: str) -> Event:
         """Record whether a decision reached its unit."""
-        _, unit, t = self._decision(tx, command)
+        step, t = self._find(tx, command, at)
         payload = DeliveryReceipt(decision=command.decision, delivered=command.body.delivered, at=at)
-        return append(tx, command, payload, at, unit=unit.unit, ref=command.decision, number=t)
+        return append(tx, command, payload, at, unit=step.unit.unit, ref=command.decision, number=t)
 
-    def _decision(self, tx: Transaction, command: Command[Request]) -> tuple[StudyState, UnitState, int]:
-        """Return study, unit and step of a command's decision; raise 404 if it does not exist."""
+    def _find(self, tx: Transaction, command: Command[Request], at: str) -> tuple[Step, int]:
+        """Return the step that a command is about, and its number; raise 404 if the decision does not exist."""
         study, decision = self._studies.open_study(command.study), command.decision
         unit = self._studies.unit(tx, command.study, command.unit) if command.unit else None
         t = int(decision.rsplit("-", 2)[1])
-        if unit is not None and decision == unit.pending.get(t):  # the usual case
-            return study, unit, t
-        if unit is None or t >= unit.steps or study.config.decision_id(unit.number, t) != decision:
+        is_pending = unit is not None and decision == unit.pending.get(t)  # the usual case
+        if unit is None or not (is_pending or self._exists(study.config, unit.number, unit.steps, t, decision)):
             raise not_found("decision", decision)
-        return study, unit, t
+        return Step(tx, study.config, unit, at), t
+
+    def _exists(self, config: StudyConfig, number: int, steps: int, t: int, decision: str) -> bool:
+        return t < steps and config.decision_id(number, t) == decision
