@@ -129,14 +129,15 @@ class AgentRepository:
 
     def committed(self, source: EventSource, every: int = SNAPSHOT_EVERY) -> None:
         """Note the numbers of stored events, and save snapshots of agents that have learnt from many."""
+        changed: dict[tuple[str, str], AgentHandle] = {}
         for event in source.events:
             for place in ((event.study, event.unit or ""), (event.study, "")):
-                handle = self._handles.get(place)
-                if handle is not None and event.kind in LEARNING_EVENTS:
+                handle = self._handles.get(place) if event.kind in LEARNING_EVENTS else None
+                if handle is not None:
                     handle.seq = event.seq
-        for place in {(event.study, unit) for event in source.events for unit in (event.unit or "", "")}:
-            handle = self._handles.get(place)
-            if handle is not None and handle.unsaved >= (every if place[1] else 4 * every):
+                    changed[place] = handle
+        for place, handle in changed.items():
+            if handle.unsaved >= (4 * every if handle.config.is_pooled else every):
                 _save(source, place, handle)
 
     def save_all(self, source: EventSource) -> None:

@@ -6,6 +6,7 @@ from larl.service.schemas.requests import ExternalDecisionRequest, NewStudy, Req
 from larl.service.storage.events import Event, EventKind
 
 Body = TypeVar("Body", bound=Request, covariant=True)
+NOT_STORED = ("key", "study")  # fields that are columns of the journal
 BODIES = {body.event: body for body in Request.__subclasses__() if body is not ExternalDecisionRequest}
 
 
@@ -26,9 +27,13 @@ class Command(NamedTuple, Generic[Body]):
 
     def request(self) -> dict[str, Any]:
         """Return the request as the journal stores it."""
-        stored = {"decision": self.decision} if self.decision else {}
-        stored |= {name: value for name, value in vars(self.body).items() if name not in ("key", "study")}
-        return stored | ({"issue": self.issue} if self.issue else {})
+        stored: dict[str, Any] = {"decision": self.decision} if self.decision else {}
+        for name, value in vars(self.body).items():
+            if name not in NOT_STORED:
+                stored[name] = value
+        if self.issue:
+            stored["issue"] = self.issue
+        return stored
 
 
 def command_of(event: Event) -> Command[Request]:
