@@ -78,9 +78,7 @@ def group_of(nodeid: str) -> str:
     modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
     policy_of_file = {f"test_{module}.py": name for name, module in modules.items()}
     name = file.rpartition("/")[2]
-    if file.endswith(
-        ("diagnosis/test_diagnosis.py", "diagnosis/test_replay.py", "test_paper.py", "cli/test_report.py")
-    ):
+    if file.endswith(("diagnosis/test_diagnosis.py", "diagnosis/test_replay.py", "test_paper.py")):
         return "Auto"  # the slowest to compile
     if "/diagnosis/" in file:  # these tests share the kernels of the fit
         return "diagnosis"

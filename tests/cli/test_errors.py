@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import STUDY, command, run, started
+from tests.cli.running import STUDY, command, run, run_here, started
 from tests.waiting import HANGS, PATIENCE
 
 
@@ -38,7 +38,7 @@ def test_failed_blocks_are_named_with_exit_code_3(study, tmp_path):
 )
 def test_invalid_study_is_one_line_and_exit_code_2(study, tmp_path, text, message):
     study.write_text(text)
-    done = run("compare", study, "--out", tmp_path / "out")
+    done = run_here("compare", study, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -82,7 +82,7 @@ def test_unwritable_folder_is_one_line_and_exit_code_1(study, tmp_path):
 
 def test_full_disk_is_one_line_and_leaves_no_partial_file(study, tmp_path):
     study.write_text(STUDY.replace("trials = 5", "trials = 2000"))
-    assert run("compare", study, "--out", tmp_path / "fine").returncode == 0  # also fills the compiler's cache
+    assert run_here("compare", study, "--out", tmp_path / "fine").returncode == 0  # also fills the compiler's cache
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
     done = run("compare", study, "--out", tmp_path / "full", setup=limit)
     assert done.returncode == 1

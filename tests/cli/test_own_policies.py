@@ -1,11 +1,13 @@
 """Policies of the user in a study: "module:Class"."""
 
 import subprocess
+import sys
 
 import pytest
 
 import larl
-from tests.cli.running import STUDY, command, run
+from larl.policies import REGISTRY
+from tests.cli.running import STUDY, command, run_here
 from tests.waiting import HANGS
 
 GREEDY = """
@@ -46,6 +48,18 @@ def test_policy_is_named_by_module_and_class(study, tmp_path, where):
     assert '"policy": "Greedy", "start": 1.0' in larl.load(tmp_path / "out" / "result.nc").data.attrs["policies"]
 
 
+@pytest.fixture
+def separate_imports(monkeypatch):
+    """Forget the modules and policies that a test imports from its folder."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    registered = set(REGISTRY)
+    yield
+    for name in set(REGISTRY) - registered:
+        del REGISTRY[name]
+    for name in ("greedy_wrong", "greedy_broken"):
+        sys.modules.pop(name, None)
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
@@ -55,11 +69,11 @@ def test_policy_is_named_by_module_and_class(study, tmp_path, where):
         ("greedy_broken:Greedy", "'greedy_broken' cannot (ZeroDivisionError: "),
     ],
 )
-def test_missing_policy_is_an_error_of_one_line(study, tmp_path, policy, message):
+def test_missing_policy_is_an_error_of_one_line(separate_imports, study, tmp_path, policy, message):
     (tmp_path / "greedy_wrong.py").write_text(GREEDY)
     (tmp_path / "greedy_broken.py").write_text("1 / 0")
     study.write_text(STUDY.replace('policy = "UCB"', f'policy = "{policy}"'))
-    done = run("compare", study, "--out", tmp_path / "out")
+    done = run_here("compare", study, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"policy = '{policy}'" in done.stderr
     assert message in done.stderr

@@ -6,13 +6,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import KERNEL_SOURCES
+from larl._core.compile import KERNEL_SOURCES, has_implementation
 from larl.policies import Policy, bind, register
+from larl.policies._contract import SHARED_FIELDS, act
 from tests.waiting import HANGS
 
 PACKAGE = Path(larl.__file__).parent
@@ -143,3 +145,23 @@ def test_state_class_and_name_belong_to_one_policy():
     with pytest.raises(TypeError, match="a policy named UCB is already registered"):
         register(UCBState, lambda state, bits: 1, lambda state, arm, reward: None)(type("UCB", (Policy,), {}))
     assert larl.UCB.__module__ == "larl.policies.ucb"
+
+
+def test_unknown_function_is_refused_before_the_state_is_bound():
+    class NewState(NamedTuple):
+        arms: int
+
+    def act_first(state, bits):
+        return 0
+
+    def ignore(state, arm, reward):
+        pass
+
+    for function in (register, bind):
+        with pytest.raises(larl.InvalidValue) as refused:
+            function(NewState, act_first, ignore, shared=("arms",), odds=ignore)
+        start, accepted = str(refused.value).split("; accepted: ")
+        assert start.startswith(f"{function.__name__}: odds = <function ")
+        assert accepted == "only the functions update_missing, predict, action_probabilities, set_context, has_nan"
+        assert not has_implementation(act, NewState)
+        assert NewState not in SHARED_FIELDS

@@ -41,7 +41,7 @@ def test_held_out_worlds_cover_arms_orders_horizons_and_noises():
 
 def test_report_is_written_and_second_run_reads_cached_studies(tmp_path, monkeypatch):
     constant = LatentAR((0.0,), beta=(0.0, 0.0), mu=(0.0, 0.5), noise="common")
-    settings = {f"k = {k}": Setting(worlds.paper(k), 100, 1.0) for k in (1, 5)}
+    settings = {f"k = {k}": Setting(worlds.paper(k), 100, 0.2) for k in (1, 5)}
     for module in (report, experiments):
         monkeypatch.setattr(
             module, "paper_worlds", lambda: settings | {f"{name} again": p for name, p in settings.items()}
@@ -56,7 +56,7 @@ def test_report_is_written_and_second_run_reads_cached_studies(tmp_path, monkeyp
         "auto-stationary.png",
         "auto-test.png",
     }
-    assert "| k = 1 | 40 |" in page
+    assert "| k = 1 | 8 |" in page
     assert "nan" not in page
     modified = {file: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
     assert write_report(tmp_path, Scope(20, 3)) == page

@@ -1,7 +1,14 @@
-"""The reproduction of the paper: its studies, its output files, and that it resumes."""
+"""The reproduction of the paper: its studies, its output files, and that an interrupted run continues.
+
+The experiments run once in this process and once more, in part, by `larl paper` in others.
+"""
 
 import json
 import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -27,13 +34,74 @@ from larl.reports.paper.report import claims_html, claims_markdown, page_html, t
 from larl.reports.paper.settings import ALL_BASELINES, AUTHORS, THEORY, TUNED, label, point_name
 from larl.simulation.study import Study
 from larl.theory import random_regret, regret_floor
+from tests.cli.running import run, started
+from tests.waiting import HANGS
 
-TINY = Scope(trials=4, s_values=(0, 1, 5), horizons=(50, 100), long_trials=3, all_experiments=True)
+ARGUMENTS = ("paper", "--all", "--quick", "--trials", "4", "--seed", "0")
+TINY = Scope(trials=4, all_experiments=True).quick()  # the scope of these arguments
+FIRST = "tuning-k1-0.nc"  # the first study that is finished
+# Studies that are simulated in both runs: every policy, and every kind of result that is kept.
+DAMAGED = "baselines-k5.nc"
+MISSING = {"lookback.nc", "beyond.nc", "noise.nc", "robustness-05.nc", "sublinear-T1000.nc"}
+INTERRUPT_AFTER_FIRST_STUDY = """
+import os, signal
+from larl.simulation.result import Result
+save = Result.save
+def save_and_interrupt(result, path):
+    saved = save(result, path)
+    os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C as soon as the first study is finished
+    return saved
+Result.save = save_and_interrupt
+"""
+COUNT_STUDIES = """
+import sys
+from larl.simulation.study import Study
+run = Study.run
+def run_and_count(study, **options):
+    print("running a study", file=sys.stderr)
+    return run(study, **options)
+Study.run = run_and_count
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder and the claims of a run without interruption."""
+    out = tmp_path_factory.mktemp("paper")
+    return out, reproduce(out, TINY, command=f"larl {' '.join(ARGUMENTS)}")
+
+
+class Continued(NamedTuple):
+    """A run of `larl paper` that was interrupted, and finished with some results of another run."""
+
+    out: Path
+    found: dict[str, int]  # file in `data` before it continued: time of its last change
+    runs: int  # studies that were simulated after the interruption
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def continued(finished, tmp_path_factory):
+    out = tmp_path_factory.mktemp("continued")
+    data, complete = out / "data", finished[0] / "data"
+    with started(*ARGUMENTS, "--out", out, setup=INTERRUPT_AFTER_FIRST_STUDY) as process:
+        _, errors = process.communicate(timeout=HANGS)
+    assert process.returncode == 130, errors
+    assert [path.name for path in data.glob("*.nc")] == [FIRST]
+    assert not (out / "report.html").exists()
+    for path in complete.glob("*.nc"):
+        if path.name not in {FIRST, *MISSING}:
+            shutil.copy(path, data)
+    (data / DAMAGED).write_bytes((data / DAMAGED).read_bytes()[:1000])
+    found = {path.name: path.stat().st_mtime_ns for path in data.glob("*.nc")}
+    done = run(*ARGUMENTS, "--out", out, setup=COUNT_STUDIES)
+    assert done.returncode == 0, done.stderr
+    return Continued(out, found, done.stderr.count("running a study"), done.stdout)
 
 
 def test_every_experiment_has_its_studies():
     names = [*tuning(TINY), *lookback(TINY), *noise_structure(TINY), *sublinear(TINY), *robustness(TINY)]
-    assert len(names) == len(set(names)) == 3 * 10 + 1 + 1 + 2 + 11
+    assert len(names) == len(set(names)) == 3 * 10 + 1 + 1 + len(TINY.horizons) + 11
 
 
 def test_baselines_are_compared_in_every_setting(finished):
@@ -73,12 +141,6 @@ def test_shrinking_world_has_linear_random_regret_and_sublinear_floor():
         assert 10**2 * regret_floor(two) / regret_floor(one) == pytest.approx(100 ** (c / 2), rel=0.05)
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    out = tmp_path_factory.mktemp("paper")
-    return out, reproduce(out, TINY)
-
-
 def test_reproduce_writes_report_claims_figures_and_data(finished):
     out, claims = finished
     assert {path.name for path in out.iterdir()} == {"report.html", "claims.json", "reproduction.md", "data", "figures"}
@@ -93,32 +155,36 @@ def test_reproduce_writes_report_claims_figures_and_data(finished):
     assert not list(out.rglob(".*"))
 
 
-def test_second_run_writes_identical_files(finished, tmp_path):
+def test_interrupted_run_continues_and_writes_identical_files(finished, continued):
     out, _ = finished
-    reproduce(tmp_path, TINY)
     files = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
-    assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    assert files == sorted(path.relative_to(continued.out) for path in continued.out.rglob("*") if path.is_file())
     for path in files:
-        assert (out / path).read_bytes() == (tmp_path / path).read_bytes(), path
+        assert (out / path).read_bytes() == (continued.out / path).read_bytes(), path
 
 
-def test_finished_studies_are_not_run_again(finished, monkeypatch):
-    out, _ = finished
-    ran = []
-    original = Study.run
-    monkeypatch.setattr(Study, "run", lambda self, **options: (ran.append(self), original(self, **options))[1])
-    damaged = out / "data" / "baselines-k5.nc"
-    damaged.write_bytes(damaged.read_bytes()[:1000])
-    (out / "data" / "lookback.nc").unlink()
-    before = {path: path.stat().st_mtime_ns for path in (out / "data").glob("*.nc")}
-    reproduce(out, TINY)
-    assert len(ran) == 2
-    changed = {path.name for path in (out / "data").glob("*.nc") if path.stat().st_mtime_ns != before.get(path)}
-    assert changed == {"baselines-k5.nc", "lookback.nc"}
-    monkeypatch.setattr(Study, "run", lambda self, **options: (ran.append(self), 1 / 0)[1])
-    with pytest.raises(ZeroDivisionError):  # with other settings the first study runs again
-        reproduce(out, Scope(**TINY.__dict__ | {"trials": 5}))
-    assert len(ran) == 3
+def test_command_prints_claims_and_report(finished, continued):
+    assert f"written: {continued.out / 'report.html'}" in continued.printed
+    for claim in finished[1]:
+        assert f"{claim.verdict:{max(len(each.verdict) for each in finished[1])}}  {claim.claim}" in continued.printed
+    assert "less regret than each baseline, baselines with the authors' settings (k = 10)" in continued.printed
+
+
+def test_finished_studies_are_not_run_again(continued):
+    assert MISSING.isdisjoint(continued.found)
+    times = {path.name: path.stat().st_mtime_ns for path in (continued.out / "data").glob("*.nc")}
+    assert {name for name in times if times[name] != continued.found.get(name)} == {DAMAGED, *MISSING}
+    assert continued.runs == 1 + len(MISSING)
+
+
+def test_with_other_settings_the_first_changed_study_runs_again(finished, monkeypatch):
+    # Tuning has a quarter of the trials, at least 2: with 5 trials its studies are the same, with 12 they change.
+    for trials, name, studies in ((5, "lookback", lookback), (12, "tuning-k1-0", tuning)):
+        ran, scope = [], replace(TINY, trials=trials)
+        monkeypatch.setattr(Study, "run", lambda self, ran=ran, **options: (ran.append(self), 1 / 0)[1])
+        with pytest.raises(ZeroDivisionError):
+            reproduce(finished[0], scope)
+        assert ran == [studies(scope)[name]]
 
 
 def test_digest_depends_on_code_and_versions(monkeypatch):

@@ -51,6 +51,14 @@ def test_figures_of_a_comparison_are_not_clipped(count, name):
     assert_not_clipped(comparison.plot_regret(stacked=True))
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_legend_names_the_regret_floor(stacked):
+    floors = dict.fromkeys(WORLDS, 0.1)
+    figure = result(2, SHORT, WORLDS).plot_regret(regret_floors=floors, stacked=stacked)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["P0", "P1", "regret floor"]
+    assert_not_clipped(figure)
+
+
 @pytest.mark.parametrize("count", [1, 5, 12])
 @pytest.mark.parametrize("name", ["P{}", LONG], ids=["short", "long"])
 def test_other_figures_are_not_clipped(count, name):

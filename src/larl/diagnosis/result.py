@@ -150,7 +150,23 @@ class Diagnosis:
         return notes
 
     def arms(self) -> "pd.DataFrame":
-        """Return one row per arm: plays, mean reward, and μ, β (for σ_z = 1) and noise sd with their 95% intervals."""
+        """Return plays, mean reward and estimated parameters of every fitted arm.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per arm. Columns `arm`, `plays` and `mean`; unless there is too little data, also `mu`, `beta` (for
+            σ_z = 1) and `noise` (standard deviation), each with its 95% interval (`mu_low`, `mu_high`, …).
+
+        Examples
+        --------
+        >>> import larl, numpy as np, pandas as pd
+        >>> log = pd.DataFrame({"t": range(12), "a": [0, 1] * 6, "r": np.arange(12) / 10})
+        >>> larl.diagnose(log, progress=False).arms()
+          arm  plays  mean
+        0   0      6   0.5
+        1   1      6   0.6
+        """
         import pandas as pd
 
         rows = []
@@ -178,7 +194,25 @@ class Diagnosis:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results as JSON types. nan and infinity are None."""
+        """Return all results as JSON types.
+
+        Returns
+        -------
+        dict
+            Keys `log`, `answers`, `drift`, `periods`, `units_together` (drift that units share), `arms` and `notes`;
+            with enough data `orders` and `forecasts`; with a replay `best`, `regret_a_step` and `saved_a_step`. nan and
+            infinity are None.
+
+        Examples
+        --------
+        >>> import larl, numpy as np, pandas as pd
+        >>> log = pd.DataFrame({"t": range(12), "a": [0, 1] * 6, "r": np.arange(12) / 10})
+        >>> values = larl.diagnose(log, progress=False).to_dict()
+        >>> values["log"]
+        {'rows': 12, 'units': 1, 'missing': 0, 'fitted_rows': 12, 'seed': 0}
+        >>> values["drift"]["verdict"], values["drift"]["p_value"]
+        ('unknown', None)
+        """
         values: dict[str, Any] = {
             "log": {
                 "rows": self.log.rows,

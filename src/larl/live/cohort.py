@@ -41,10 +41,8 @@ class Cohort(LivePolicy):
         Maximum delay of a reward, in decisions of its unit, its own included. With pooling, a reward is also late once
         all units together have made ``max_delay`` × units further decisions, so that a unit that left the study does
         not keep the log growing.
-    horizon : int, optional
-        Number of steps of a unit, for policies that need it.
-    world : World, optional
-        The true world, for oracles.
+    horizon, world : optional
+        As for ``Agent``. The horizon is the number of steps of a unit.
 
     Attributes
     ----------
@@ -118,10 +116,8 @@ class Cohort(LivePolicy):
         ----------
         unit : str
             Name of the unit; a new name adds a unit.
-        available : sequence of str, optional
-            Arms that can be chosen; all by default. If empty, the step passes without an arm.
-        context : sequence of float, optional
-            Context of the step: as many numbers as the policy's ``context``.
+        available, context
+            As for ``Agent.decide``.
 
         Returns
         -------
@@ -152,10 +148,8 @@ class Cohort(LivePolicy):
         ----------
         unit : str
             Name of the unit; a new name adds a unit.
-        arm : str or None
-            The arm; None if there was none.
-        context : sequence of float, optional
-            Context of the step, as for ``decide``.
+        arm, context
+            As for ``Agent.record``.
 
         Returns
         -------
@@ -169,26 +163,32 @@ class Cohort(LivePolicy):
         return self._id(number, history.count(number) - 1)
 
     def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> RewardStatus:
-        """Report the reward of a decision.
+        """Report the reward of a decision of any unit, as ``Agent.observe`` does.
 
         Parameters
         ----------
         decision : Decision or str
-            The decision or its id.
-        reward : float, bool or None
-            The reward; None if there is none. True and False count as 1 and 0.
-        arm : str, optional
-            The arm that was played, if it is not the one that was chosen.
+            A decision of this cohort, or its id.
+        reward, arm
+            As for ``Agent.observe``.
 
         Returns
         -------
         RewardStatus
-            How the reward was used. ``"repaired"`` if a unit that learns from it has decided in between.
+            How the reward was used; ``"repaired"`` if a unit that learns from it has decided in between.
 
         Raises
         ------
         InvalidValue
-            If the decision is not this cohort's, the reward is not finite, or the arm is unknown.
+            For the reasons of ``Agent.observe``.
+
+        Examples
+        --------
+        >>> import larl
+        >>> cohort = larl.Cohort(larl.UCB(), arms=["off", "on"], pooling="full")
+        >>> first, second = cohort.decide("anna"), cohort.decide("ben")
+        >>> [str(cohort.observe(each, 1.0)) for each in (first, second)]
+        ['repaired', 'learnt']
         """
         number, t = self._step_of(decision)
         value, played = self._check_reward(reward, arm)

@@ -60,6 +60,8 @@ def register(
 
     Raises
     ------
+    larl.InvalidValue
+        If ``others`` has another name.
     TypeError
         If another module has registered a policy of the same name, or the State is already bound to other functions.
 
@@ -84,6 +86,7 @@ def register(
     FirstState(arms=2)
     >>> _ = larl.policies.REGISTRY.pop("First")
     """
+    _check_names("register", others)
 
     def decorate(spec: type[P]) -> type[P]:
         if spec.__name__ in REGISTRY and REGISTRY[spec.__name__].__module__ != spec.__module__:
@@ -118,6 +121,8 @@ def bind(
 
     Raises
     ------
+    larl.InvalidValue
+        If ``others`` has another name.
     TypeError
         If the State is already bound to other functions.
 
@@ -133,6 +138,7 @@ def bind(
     ...     pass
     >>> bind(FixedState, act, update, "Fixed")
     """
+    _check_names("bind", others)
     if shared:
         SHARED_FIELDS[state] = shared
     implement(act, state, act_)
@@ -140,6 +146,13 @@ def bind(
     for other, function in others.items():
         implement(OPTIONAL_FUNCTIONS[other], state, function)
     POLICY_NAMES.setdefault(state, name or state.__name__)
+
+
+def _check_names(owner: str, others: Mapping[str, Callable[..., Any]]) -> None:
+    """Raise InvalidValue unless every name is one of the optional functions."""
+    for name, function in others.items():
+        if name not in OPTIONAL_FUNCTIONS:
+            raise InvalidValue(owner, name, function, f"only the functions {', '.join(OPTIONAL_FUNCTIONS)}")
 
 
 def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:

@@ -59,7 +59,28 @@ def best_candidates(result: Result) -> Result:
 
 
 def candidates_note(result: Result) -> str:
-    """Return a note on how many candidates of each grid `best_candidates` keeps; empty if the study has no grid."""
+    """Return a note on how many candidates of each grid `best_candidates` keeps.
+
+    Parameters
+    ----------
+    result : Result
+        The result of a study.
+
+    Returns
+    -------
+    str
+        The note; empty if the study has no grid.
+
+    Examples
+    --------
+    >>> import larl
+    >>> from larl.simulation.study import Candidate, Study
+    >>> policies = {f"LARL s={s}": larl.LARL(s) for s in (1, 2)}
+    >>> candidates = {f"LARL s={s}": Candidate("LARL", {"s": s}) for s in (1, 2)}
+    >>> study = Study({"k = 1": larl.worlds.paper(1)}, policies, horizon=200, trials=50, candidates=candidates)
+    >>> larl.tables.candidates_note(study.run())
+    'LARL: the best of 2 candidates (those with the least mean regret in a world, chosen on these same trials)'
+    """
     shown, notes = set(best_candidates(result).policies), []
     for grid, names in _candidates_by_grid(result).items():
         count = sum(name in shown for name in names)

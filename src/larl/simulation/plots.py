@@ -120,7 +120,9 @@ def plot_regret(
             first = int(select_world(result.data["k"], name)) if skip == "k" else int(skip)
             time = np.arange(first, int(curves["time"][-1]) + 1)
             slope = number()("plot_regret", f"regret_floors[{name!r}]", floors[name or "world"])
-            axis.plot(time + 1, slope * (time - first), color="0.35", linestyle=":", linewidth=1.2, label="floor")
+            axis.plot(
+                time + 1, slope * (time - first), color="0.35", linestyle=":", linewidth=1.2, label="regret floor"
+            )
         axis.set_title(wrap(name, 36), fontsize=10)
     for axis in axes if stacked else axes[:1]:
         axis.set_ylabel("cumulative regret", fontsize=9)

@@ -54,7 +54,28 @@ def percentile_error(sample: NDArray[np.float64], level: float) -> float:
 
 
 def grid_points(result: Result) -> dict[str, dict[str, Any]]:
-    """Return, for each candidate, its `grid` and `parameters`; empty if the study has no grid."""
+    """Return the grid and the parameters of each candidate.
+
+    Parameters
+    ----------
+    result : Result
+        The result of a study.
+
+    Returns
+    -------
+    dict from str to dict
+        For each candidate, `grid` (name of the grid) and `parameters`; empty if the study has no grid.
+
+    Examples
+    --------
+    >>> import larl
+    >>> from larl.simulation.study import Candidate, Study
+    >>> candidates = {"LARL s=1": Candidate("LARL", {"s": 1})}
+    >>> policies = {"LARL s=1": larl.LARL(1), "UCB": larl.UCB()}
+    >>> study = Study({"k = 1": larl.worlds.paper(1)}, policies, horizon=20, trials=2, candidates=candidates)
+    >>> larl.tables.grid_points(study.run())
+    {'LARL s=1': {'grid': 'LARL', 'parameters': {'s': 1}}}
+    """
     points: dict[str, dict[str, Any]] = json.loads(result.data.attrs.get("grid", "{}"))
     return points
 

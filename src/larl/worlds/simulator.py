@@ -48,7 +48,29 @@ class Simulator:
         self.advance()
 
     def advance(self, arm: int | None = None) -> None:
-        """Move to the next step. Pass the arm that was played if actions affect the world (`Burden`)."""
+        """Move to the next step.
+
+        Parameters
+        ----------
+        arm : int, 0 to number of arms − 1, optional
+            The arm that was played. Needed only if actions affect the world (`larl.worlds.Burden`).
+
+        Raises
+        ------
+        larl.InvalidValue
+            If there is no such arm.
+
+        Examples
+        --------
+        >>> import larl
+        >>> world = larl.worlds.Burden(larl.worlds.paper(1), effect=(0.0, -2.0))
+        >>> for arm in (0, 1):
+        ...     simulator = larl.worlds.Simulator(world, seed=0, trial=0)
+        ...     simulator.advance(arm)
+        ...     print(simulator.time, round(simulator.z, 2))
+        1 -16.05
+        1 -18.05
+        """
         if arm is not None:
             simulate_action(self._latent, self._validate_arm(arm))
         self.time += 1
@@ -75,7 +97,32 @@ class Simulator:
         return getattr(self._latent, "context", np.zeros(0)).copy()
 
     def reward(self, arm: int) -> float:
-        """Return the reward of `arm` at this step."""
+        """Return the reward of an arm at this step: its mean plus noise.
+
+        Parameters
+        ----------
+        arm : int, 0 to number of arms − 1
+            The arm.
+
+        Returns
+        -------
+        float
+            The reward. Repeated calls within a step return the same value.
+
+        Raises
+        ------
+        larl.InvalidValue
+            If there is no such arm.
+
+        Examples
+        --------
+        >>> import larl
+        >>> simulator = larl.worlds.Simulator(larl.worlds.paper(1), seed=0, trial=0)
+        >>> [round(simulator.reward(arm), 2) for arm in (0, 1)]
+        [16.32, -16.85]
+        >>> simulator.reward(1) == simulator.reward(1)
+        True
+        """
         arm = self._validate_arm(arm)
         return float(self._latent.means[arm] + self._latent.sd[arm] * self._noise)
 
