@@ -98,7 +98,7 @@ def enter(tab: Tab, site: Site, place: str = "#/study/sleep") -> None:
     tab.open(f"{site.url}/{place}")
     tab.write("#token", site.admin)
     tab.press("Enter")
-    tab.until(f"document.querySelector('#visitor button') !== null && {STATUS} === 'Live'")
+    tab.until(f"document.querySelector('#session button') !== null && {STATUS} === 'Live'")
 
 
 def shows(tab: Tab, name: str, value: object) -> None:
@@ -194,7 +194,7 @@ def test_a_wrong_token_is_refused_in_words(tab: Tab, site: Site) -> None:
 def test_it_fits_a_phone_and_everything_has_a_name(tab: Tab, site: Site, place: str) -> None:
     tab.size(360, 740, dark=True)
     enter(tab, site, place)
-    tab.until("document.querySelector('main h1') !== null && !document.body.innerText.includes('Reading…')")
+    tab.until("document.querySelector('main h1') !== null && !document.body.innerText.includes('Loading…')")
     tab.eventually("document.documentElement.scrollWidth", 360)
     assert tab.do("document.querySelector('main img') === null"), "an arm's name became an element"
     small = (
@@ -251,8 +251,8 @@ def test_what_there_is_not_is_said(tab: Tab, site: Site) -> None:
     tab.says("there is no such unit")
     site.post("studies", {"study": "empty", "arms": ARMS, "policy": {"policy": "UCB"}}, site.admin)
     tab.do("location.hash = '#/study/empty'")
-    tab.says("No unit has entered this study yet.")
-    tab.says("Nothing to show yet.")
+    tab.says("This study has no units yet.")
+    tab.says("No data yet.")
 
 
 def test_a_service_that_is_gone_is_said_to_be_and_comes_back(tab: Tab, tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_list_of_units_whose_answer_was_lost_is_asked_for_again(tab: Tab, site
     site.post("studies", {"study": "lost", "arms": ARMS, "policy": {"policy": "UCB"}}, site.admin)
     tab.call("Page.addScriptToEvaluateOnNewDocument", source=TIMERS + LOSES)
     enter(tab, site, "#/study/lost")
-    tab.says("No unit has entered this study yet.")
+    tab.says("This study has no units yet.")
     site.post("studies/lost/decisions", {"unit": "first-unit", "key": "1"})
     tab.do("window.lose = '/roster'; fire()")
     tab.until(f"{STATUS}.startsWith('No connection')")

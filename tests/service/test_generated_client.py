@@ -58,6 +58,6 @@ def test_a_generated_client_calls_every_operation(tmp_path: Path) -> None:
     unparsed = {name for name, answer in found.items() if answer["type"] in ("NoneType", "ProblemDetails")}
     assert unparsed == {"resolve_issue"}  # there is no issue
     assert (found["resolve_issue"]["type"], found["resolve_issue"]["value"]["status"]) == ("ProblemDetails", 404)
-    assert found["list_rewards"]["type"] == "RewardRecords"
+    assert found["list_rewards"]["type"] == "ListPageRewardRecord"
     assert found["log_out"]["value"] == 204
     assert found["export_study"]["value"].startswith("seq,unit,")

@@ -180,7 +180,7 @@ def test_a_body_that_is_not_json(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["detail"]) == (422, "the body is missing; accepted: a JSON object")
     answer = client.post(DECISIONS, content=sent[:-1], headers={"content-type": "application/json"})
     assert answer.status_code == 400
-    assert answer.json()["detail"] == "the body is not JSON: Expecting ',' delimiter at character 24"
+    assert answer.json()["detail"] == "the body is not JSON: EOF while parsing an object at line 1 column 24"
 
 
 def test_queries_and_addresses(client: TestClient) -> None:

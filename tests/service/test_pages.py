@@ -56,7 +56,7 @@ def test_every_colour_of_text_can_be_read(scheme: int) -> None:
         if name in ("paper", "panel", "line", "hover", "on-main") or name.endswith("-back"):
             continue
         behind = {colours["panel"]} | (
-            {colours["paper"], colours["hover"]} if name in ("ink", "quiet", "link") else set()
+            {colours["paper"], colours["hover"]} if name in ("ink", "muted", "link") else set()
         )
         behind |= {colours[f"{name}-back"]} if f"{name}-back" in colours else set()
         assert min(contrast(colour, each) for each in behind) >= 4.5, name
