@@ -5,16 +5,12 @@ from datetime import UTC, datetime
 
 def now() -> str:
     """Return the current time."""
-    return _written(datetime.now(UTC))
+    return stamp(datetime.now(UTC))
 
 
 def stamp(time: datetime) -> str:
     """Return a time that has an offset from UTC."""
-    return _written(time.astimezone(UTC))
-
-
-def _written(time: datetime) -> str:
-    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return time.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 def seconds_between(earlier: str, later: str) -> float:

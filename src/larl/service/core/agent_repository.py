@@ -53,8 +53,7 @@ class AgentRepository:
         if handle is None or handle.config.version != config.version:
             handle = self._load(source, config, unit.number, place)
         self._handles.move_to_end(place)
-        agent = handle
-        return self._runner.call(lambda: use(agent))
+        return self._runner.call(use, handle)
 
     def _load(self, source: EventSource, config: StudyConfig, number: int, place: tuple[str, str]) -> AgentHandle:
         """Rebuild an agent from its snapshot, if there is one, and the events after it."""
@@ -88,7 +87,7 @@ class AgentRepository:
         handle = self._handles.get(place)
         if handle is not None and events:
             try:
-                self._runner.call(lambda: handle.learn(events))
+                self._runner.call(handle.learn, events)
             except Exception:
                 self.drop(*place)
 

@@ -28,7 +28,7 @@ def compile_policy(config: StudyConfig) -> Exception | None:
     if name not in _compiled:
         runner = PolicyRunner(COMPILE_LIMIT)
         try:
-            runner.call(lambda: _try(config))
+            runner.call(_try, config)
         except Exception as error:  # it fails again when it decides, which is handled there
             return error
         finally:

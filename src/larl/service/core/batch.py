@@ -113,7 +113,8 @@ class CommandBatch:
                     return stored.response_json.encode()
                 raise key_conflict(command, stored)
             if command.decision:
-                command = command._replace(unit=self.studies.unit_of(tx, command.decision))
+                unit = self.studies.unit_of(tx, command.decision)
+                command = Command(command.study, command.key, command.body, unit, command.decision)
             return self._handlers.execute(tx, command, self._time(tx, command.study)).response_json.encode()
         except Problem as problem:
             reply = problem

@@ -28,9 +28,7 @@ class Command(NamedTuple, Generic[Body]):
     def request(self) -> dict[str, Any]:
         """Return the request as the journal stores it."""
         stored: dict[str, Any] = {"decision": self.decision} if self.decision else {}
-        for name, value in vars(self.body).items():
-            if name not in NOT_STORED:
-                stored[name] = value
+        stored.update({name: value for name, value in vars(self.body).items() if name not in NOT_STORED})
         if self.issue:
             stored["issue"] = self.issue
         return stored

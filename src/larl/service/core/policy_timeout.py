@@ -41,10 +41,11 @@ class _Worker:
         self.lock = threading.Lock()
         self.since: float | None = None
         self.is_abandoned = False
-        self.thread = threading.Thread(target=self._serve, daemon=True, name="policy")
-        self.thread.start()
+        self.ident: int | None = None
+        threading.Thread(target=self._serve, daemon=True, name="policy").start()
 
     def _serve(self) -> None:
+        self.ident = threading.get_ident()
         while (work := self.work.get()) is not None:
             try:
                 self.results.put((work(), None))
@@ -60,12 +61,12 @@ class DirectRunner:
     def __init__(self) -> None:
         self._failure: Exception | None = None
 
-    def call(self, policy: Callable[[], Result]) -> Result:
+    def call(self, policy: Callable[..., Result], *arguments: Any) -> Result:
         """Return what a policy returns; raise what it raises."""
         if self._failure is not None:
             failure, self._failure = self._failure, CircuitOpen("it exceeded the time limit")
             raise failure
-        return policy()
+        return policy(*arguments)
 
     @contextmanager
     def without_policy(self, failure: Exception) -> Iterator[None]:
@@ -115,16 +116,16 @@ class PolicyRunner(DirectRunner):
             raise PolicyTimeout(self.seconds)
         return max(wait, MIN_WAIT)
 
-    def call(self, policy: Callable[[], Result]) -> Result:
+    def call(self, policy: Callable[..., Result], *arguments: Any) -> Result:
         """Return what a policy returns; raise what it raises, or PolicyTimeout."""
         worker = self._worker
         if self._failure is not None:
-            return super().call(policy)
-        if threading.current_thread() is not worker.thread:
-            return self.run(lambda: self.call(policy))
+            return super().call(policy, *arguments)
+        if threading.get_ident() != worker.ident:
+            return self.run(lambda: self.call(policy, *arguments))
         started = worker.since = time.monotonic()
         try:
-            result = policy()
+            result = policy(*arguments)
         except Exception:
             raise
         except BaseException as error:  # SystemExit, for example, must not end the thread
