@@ -27,8 +27,11 @@ import numpy as np
 from larl.service.core.agents import AgentHandle
 from larl.service.core.batch import CommandBatch
 from larl.service.core.commands import Command
-from larl.service.storage.database import Database, journal
+from larl.service.core.study_config import StudyConfig
+from larl.service.schemas.requests import DecisionRequest, NewStudy, RewardRequest
+from larl.service.storage.database import Database
 from larl.service.storage.journal import Journal
+from larl.service.storage.tables import journal
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = Path(os.environ.get("LARL_BENCH", "results/bench"))
@@ -150,27 +153,27 @@ def measure_rounds(folder: Path, count: int, seconds: float) -> dict[str, Any]:
     return results
 
 
-def command_time(folder: Path, batch: int) -> float:
-    """Return the processor time of a command in µs, including the database, in batches of `batch`."""
-    database = Database(f"sqlite:///{folder / f'memory-{batch}.db'}", write=True, create=True)
-    desk = CommandBatch(Journal(database))
-    desk.do([Command("study", "load", "load", STUDY)])
+def command_time(folder: Path, size: int) -> float:
+    """Return the processor time of a command in µs, including the database, in batches of `size`."""
+    database = Database(f"sqlite:///{folder / f'memory-{size}.db'}", write=True, create=True)
+    batch, units = CommandBatch(Journal(database)), [f"u{i}" for i in range(size)]
+    batch.execute([Command("load", "load", NewStudy.model_validate({"study": "load", **STUDY}))])
     best = float("inf")
-    for step in range(max(300 // batch, 20)):
+    for step in range(max(300 // size, 20)):
         started = time.process_time()
-        names = [f"u{i}" for i in range(batch)]
-        options = {"available": None, "reason": None, "context": None}
-        responses = desk.do([Command("decision", "load", f"{step}-{u}", {"unit": u, **options}, u) for u in names])
+        responses = batch.execute(
+            [Command("load", f"{step}-{u}", DecisionRequest(unit=u, key=f"{step}-{u}"), u) for u in units]
+        )
         ids = [json.loads(response)["id"] for response in responses if isinstance(response, bytes)]
-        desk.do([Command("reward", "load", one, {"decision": one, "value": 0.5, "arm": None}) for one in ids])
+        batch.execute([Command("load", one, RewardRequest(key=one, value=0.5), decision=one) for one in ids])
         best = min(best, time.process_time() - started)
-    desk.close()
+    batch.close()
     database.close()
-    return 1e6 * best / (2 * batch)
+    return 1e6 * best / (2 * size)
 
 
 def resident_megabytes(process: subprocess.Popen[str]) -> float:
-    """Return the resident_megabytes memory of a process in MB."""
+    """Return the resident memory of a process in MB."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
 
@@ -203,8 +206,6 @@ async def send_for_all_units(port: int, key: str) -> None:
 
 def unit_bytes() -> int:
     """Return the bytes of the state of one unit."""
-    from larl.service.core.study_config import StudyConfig
-
     agent = AgentHandle(StudyConfig.create({"study": "load", **STUDY}), 0)
     agent.decide("u", None, None)
     return agent.size
@@ -246,7 +247,7 @@ def main() -> None:
         folder = Path(name)
         data = {
             "rounds": measure_rounds(folder, options.rounds, options.seconds),
-            "work": {str(batch): command_time(folder, batch) for batch in (1, 32)},
+            "work": {str(size): command_time(folder, size) for size in (1, 32)},
             "many": measure_many_units(folder),
             "unit_bytes": unit_bytes(),
         }

@@ -46,7 +46,7 @@ def test_dated_decisions_are_consecutive_steps(drifting):
 
 def test_dates_and_step_numbers_give_the_same_diagnosis(drifting):
     one, other = (larl.diagnose(frame, replay=False, progress=False) for frame in (drifting, at_hours(drifting)))
-    assert list(one.table.response_json) == list(other.table.response_json)
+    assert list(one.table.answer) == list(other.table.answer)
     assert list(one.table.verdict) == list(other.table.verdict)
     assert "A step is one decision of a unit" in other.about
 
@@ -159,7 +159,7 @@ def test_unique_id_is_not_the_unit(drifting):
 
 
 def test_service_export_uses_column_played():
-    from larl.service.export.files.table import COLUMNS
+    from larl.service.export.table import COLUMNS
 
     frame = pd.DataFrame(
         {
