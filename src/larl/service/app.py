@@ -10,7 +10,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.routing import Mount
 
 from larl import __version__
@@ -34,7 +33,17 @@ from larl.service.storage.database import Database, StorageError
 from larl.service.storage.journal import Journal
 
 
-def make_app(database: Database, settings: Settings | None = None) -> Starlette:
+class Application(Starlette):
+    """A Starlette application with one layer of middleware, which also answers errors."""
+
+    max_body: int
+
+    def build_middleware_stack(self) -> RequestMiddleware:
+        """Return the middleware around the routes."""
+        return RequestMiddleware(self.router, self.max_body)
+
+
+def make_app(database: Database, settings: Settings | None = None) -> Application:
     """Return the application of a storage that this process can write."""
     settings = settings or Settings()
     journal = Journal(database)
@@ -53,12 +62,8 @@ def make_app(database: Database, settings: Settings | None = None) -> Starlette:
 
     api = _make_api()
     fast = [route.plain() for route in commands.router.routes if isinstance(route, CommandRoute)]
-    app = Starlette(
-        routes=[*fast, Mount("/", api)],
-        middleware=[Middleware(RequestMiddleware, max_body=settings.max_body)],
-        exception_handlers=HANDLERS,
-        lifespan=lifespan,
-    )
+    app = Application(routes=[*fast, Mount("/", api)], lifespan=lifespan)
+    app.max_body = settings.max_body
     app.state.service = api.state.service = service
     return app
 
@@ -72,7 +77,7 @@ def _make_api() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
-        exception_handlers={**HANDLERS, Exception: _internal_error},
+        exception_handlers=HANDLERS,
     )
     for part in (commands, queries, dashboard, session, static):
         api.include_router(part.router)
@@ -114,6 +119,7 @@ HANDLERS: dict[Any, Any] = {
     StorageError: _refuse,
     RequestValidationError: _invalid_request,
     HTTPException: _no_route,
+    Exception: _internal_error,
 }
 
 

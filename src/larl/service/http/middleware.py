@@ -1,4 +1,4 @@
-"""Middleware for every request: a request id, security headers, a limit on the body, and one line of log."""
+"""Middleware for every request: a request id, security headers, a limit on the body, errors, and a line of log."""
 
 import asyncio
 import itertools
@@ -7,9 +7,11 @@ import secrets
 import time
 from typing import Any
 
+from larl._core.validation import InvalidValue
 from larl.service.clock import now
 from larl.service.core.problems import Problem
 from larl.service.http.problem_details import internal_error, problem_response
+from larl.service.storage.database import StorageError
 
 LOG = logging.getLogger("larl.service")
 ACCESS_LOG = logging.getLogger("larl.service.requests")
@@ -57,6 +59,8 @@ class RequestMiddleware:
 
         try:
             await self._limit_body(scope, receive, send_with_headers)
+        except (Problem, InvalidValue, StorageError) as error:
+            await problem_response(error)(scope, receive, send_with_headers)
         except Exception:
             LOG.exception("request %s failed", request_id)
             if not status:
