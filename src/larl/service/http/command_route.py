@@ -13,13 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.routing import Route
 
 from larl.service.core.problems import Problem
+from larl.service.http.dependencies import Call
 from larl.service.http.problem_details import content_type_problem, validation_problem
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CommandRoute(APIRoute):
-    """A route whose endpoint takes `body`, `service`, `principal` and the parameters of its path."""
+    """A route whose endpoint takes `body`, `caller` and the parameters of its path."""
 
     def get_route_handler(self) -> Handler:
         """Return a handler that authenticates, validates and calls the endpoint."""
@@ -30,7 +31,7 @@ class CommandRoute(APIRoute):
         async def handle(request: Request) -> Response:
             request.scope["larl.log"]["route"] = self.path
             service, content_type = request.app.state.service, request.headers.get("content-type")
-            principal = await service.authenticate(request)
+            caller = Call(service, await service.authenticate(request))
             place: tuple[str, ...] = ("body",)
             try:
                 path = {}
@@ -44,7 +45,7 @@ class CommandRoute(APIRoute):
                 raise validation_problem(
                     {**error, "loc": place + error["loc"]}, content_type, self.endpoint
                 ) from invalid
-            response: Response = await self.endpoint(body=body, service=service, principal=principal, **path)
+            response: Response = await self.endpoint(body=body, caller=caller, **path)
             return response
 
         return handle

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +14,7 @@ from larl.service.core.command_queue import CommandQueue
 from larl.service.core.commands import Command
 from larl.service.core.problems import Problem
 from larl.service.core.study_config import StudyConfig
-from larl.service.http.auth import ANONYMOUS_ADMIN, Auth, Principal
+from larl.service.http.auth import ANONYMOUS_ADMIN, Auth, Principal, require
 from larl.service.http.rate_limit import TokenBucket
 from larl.service.queries.journal_queries import JournalQueries
 from larl.service.queries.overview import Overviews
@@ -80,13 +80,26 @@ async def current_service(request: Request) -> Service:
     return service
 
 
-async def current_principal(request: Request) -> Principal:
-    """Return the principal of a request."""
-    return await (await current_service(request)).authenticate(request)
+class Call(NamedTuple):
+    """An authenticated request: the running service, and the principal that calls it."""
+
+    service: Service
+    principal: Principal
+
+    def require(self, permission: str, study: str) -> Service:
+        """Return the service; raise 403 unless the principal has the permission for the study."""
+        require(self.principal, permission, study)
+        return self.service
+
+
+async def current_call(request: Request) -> Call:
+    """Return the service and the principal of a request."""
+    service = await current_service(request)
+    return Call(service, await service.authenticate(request))
 
 
 CurrentService = Annotated[Service, Depends(current_service)]
-CurrentPrincipal = Annotated[Principal, Depends(current_principal)]
+Caller = Annotated[Call, Depends(current_call)]
 StudyName = Annotated[requests.Name, Path()]
 UnitName = Annotated[requests.Unit, Path()]
 DecisionId = Annotated[str, Path(pattern=f"^{requests.DECISION}$")]

@@ -5,9 +5,8 @@ from fastapi import APIRouter, Response
 from larl.client import models
 from larl.service.core import payloads
 from larl.service.core.study_config import StudyConfig
-from larl.service.http.auth import require
 from larl.service.http.command_route import CommandRoute
-from larl.service.http.dependencies import CurrentPrincipal, CurrentService, DecisionId, IssueNumber, StudyName
+from larl.service.http.dependencies import Caller, DecisionId, IssueNumber, StudyName
 from larl.service.http.problem_details import error_responses
 from larl.service.schemas import requests
 
@@ -15,77 +14,57 @@ router = APIRouter(prefix="/v1", responses=error_responses(404, 409), route_clas
 
 
 @router.post("/studies/{study}/decisions", response_model=models.ServiceDecision, tags=["decisions"])
-async def decide(
-    study: StudyName, body: requests.DecisionRequest, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def decide(study: StudyName, body: requests.DecisionRequest, caller: Caller) -> Response:
     """Decide for a unit."""
-    require(principal, "write", study)
-    return await service.execute(study, body.key, body, unit=body.unit)
+    return await caller.require("write", study).execute(study, body.key, body, unit=body.unit)
 
 
 @router.post("/decisions/{decision}/reward", response_model=models.RewardReceipt, tags=["decisions"])
-async def record_reward(
-    decision: DecisionId, body: requests.RewardRequest, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def record_reward(decision: DecisionId, body: requests.RewardRequest, caller: Caller) -> Response:
     """Record the reward of a decision."""
     study = decision.partition(".")[0]
-    require(principal, "write", study)
-    return await service.execute(study, body.key, body, decision=decision)
+    return await caller.require("write", study).execute(study, body.key, body, decision=decision)
 
 
 @router.post("/decisions/{decision}/delivered", response_model=models.DeliveryReceipt, tags=["decisions"])
-async def record_delivery(
-    decision: DecisionId, body: requests.DeliveryRequest, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def record_delivery(decision: DecisionId, body: requests.DeliveryRequest, caller: Caller) -> Response:
     """Record whether a decision reached its unit."""
     study = decision.partition(".")[0]
-    require(principal, "write", study)
-    return await service.execute(study, body.key, body, decision=decision)
+    return await caller.require("write", study).execute(study, body.key, body, decision=decision)
 
 
 @router.post("/studies/{study}/ingest", response_model=models.ServiceDecision, tags=["decisions"])
-async def ingest_decision(
-    study: StudyName, body: requests.ExternalDecisionRequest, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def ingest_decision(study: StudyName, body: requests.ExternalDecisionRequest, caller: Caller) -> Response:
     """Record a decision that was made outside the service, as the next one of its unit."""
-    require(principal, "write", study)
-    return await service.execute(study, body.key, body, unit=body.unit)
+    return await caller.require("write", study).execute(study, body.key, body, unit=body.unit)
 
 
 @router.post("/studies", response_model=payloads.StudyCreated, tags=["studies"])
-async def create_study(body: requests.NewStudy, service: CurrentService, principal: CurrentPrincipal) -> Response:
+async def create_study(body: requests.NewStudy, caller: Caller) -> Response:
     """Create a study. A repeated request gets the same response."""
-    require(principal, "manage", body.study)
+    service = caller.require("manage", body.study)
     await service.compile(lambda: StudyConfig.create(vars(body)))
     return await service.execute(body.study, body.study, body)
 
 
 @router.post("/studies/{study}/policy", response_model=payloads.PolicyChanged, tags=["studies"])
-async def change_policy(
-    study: StudyName, body: requests.NewPolicy, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def change_policy(study: StudyName, body: requests.NewPolicy, caller: Caller) -> Response:
     """Replace the policy. The new one learns from all earlier decisions; the old one stays on record."""
-    require(principal, "manage", study)
+    service = caller.require("manage", study)
     await service.compile(lambda: service.queries.state(study).config.with_policy(body.policy, body.min_probability))
     return await service.execute(study, body.key, body)
 
 
 @router.post("/studies/{study}/close", response_model=models.ClosedStudy, tags=["studies"])
-async def close_study(
-    study: StudyName, body: requests.CloseStudyRequest, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def close_study(study: StudyName, body: requests.CloseStudyRequest, caller: Caller) -> Response:
     """Close a study: it accepts no more decisions, and can still be read."""
-    require(principal, "manage", study)
-    return await service.execute(study, "closed", body)
+    return await caller.require("manage", study).execute(study, "closed", body)
 
 
 @router.post("/studies/{study}/units", response_model=models.UnitInfo, tags=["units"])
-async def register_unit(
-    study: StudyName, body: requests.NewUnit, service: CurrentService, principal: CurrentPrincipal
-) -> Response:
+async def register_unit(study: StudyName, body: requests.NewUnit, caller: Caller) -> Response:
     """Register a unit."""
-    require(principal, "write", study)
-    return await service.execute(study, body.unit, body, unit=body.unit)
+    return await caller.require("write", study).execute(study, body.unit, body, unit=body.unit)
 
 
 @router.post("/studies/{study}/issues/{issue}/resolved", response_model=models.ResolvedIssue, tags=["issues"])
@@ -93,9 +72,7 @@ async def resolve_issue(
     study: StudyName,
     issue: IssueNumber,
     body: requests.Resolution,
-    service: CurrentService,
-    principal: CurrentPrincipal,
+    caller: Caller,
 ) -> Response:
     """Mark an issue as resolved."""
-    require(principal, "resolve", study)
-    return await service.execute(study, str(issue), body, issue=issue)
+    return await caller.require("resolve", study).execute(study, str(issue), body, issue=issue)

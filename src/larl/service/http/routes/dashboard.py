@@ -4,11 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from larl.service.http.auth import require
 from larl.service.http.dependencies import (
     AfterQuery,
-    CurrentPrincipal,
-    CurrentService,
+    Caller,
     PageQuery,
     StudyName,
     UnitName,
@@ -22,25 +20,18 @@ router = APIRouter(prefix="/v1/studies/{study}", responses=error_responses(404) 
 
 
 @router.get("/overview", response_model=dashboard.StudyOverview, tags=["studies"])
-def get_study_overview(
-    study: StudyName, service: CurrentService, principal: CurrentPrincipal, query: AfterQuery
-) -> Any:
+def get_study_overview(study: StudyName, caller: Caller, query: AfterQuery) -> Any:
     """Return the counts, means and open issues of a study."""
-    require(principal, "read", study)
-    return service.overviews.study(study, query.after) or Response(status_code=204)
+    return caller.require("read", study).overviews.study(study, query.after) or Response(status_code=204)
 
 
 @router.get("/roster", response_model=ListPage[dashboard.UnitCounts], tags=["units"])
-def get_roster(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+def get_roster(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return units in order of registration, with their counts."""
-    require(principal, "read", study)
-    return service.overviews.roster(study, page.after, page.limit)
+    return caller.require("read", study).overviews.roster(study, page.after, page.limit)
 
 
 @router.get("/units/{unit}/overview", response_model=dashboard.UnitOverview, tags=["units"])
-def get_unit_overview(
-    study: StudyName, unit: UnitName, service: CurrentService, principal: CurrentPrincipal, query: AfterQuery
-) -> Any:
+def get_unit_overview(study: StudyName, unit: UnitName, caller: Caller, query: AfterQuery) -> Any:
     """Return the last steps of a unit, and the weights of its policy's models."""
-    require(principal, "read", study)
-    return service.overviews.unit(study, unit, query.after) or Response(status_code=204)
+    return caller.require("read", study).overviews.unit(study, unit, query.after) or Response(status_code=204)

@@ -13,9 +13,8 @@ from larl.client import models
 from larl.service.export.csv import as_csv
 from larl.service.export.table import Table
 from larl.service.export.vw import as_vw
-from larl.service.http.auth import Principal, require
 from larl.service.http.dependencies import (
-    CurrentPrincipal,
+    Caller,
     CurrentService,
     DecisionId,
     PageQuery,
@@ -43,74 +42,66 @@ def get_health(service: CurrentService) -> models.Health:
 
 
 @router.get("/studies", tags=["studies"])
-def list_studies(service: CurrentService, principal: CurrentPrincipal) -> list[models.StudyInfo]:
+def list_studies(caller: Caller) -> list[models.StudyInfo]:
     """Return the studies that the token may see."""
-    studies = [state.info() for state in service.queries.studies().values()]
-    return [_visible(principal, study) for study in studies if principal.may("see", study.study)]
+    studies = [state.info() for state in caller.service.queries.studies().values()]
+    return [_visible(study, caller) for study in studies if caller.principal.may("see", study.study)]
 
 
 @router.get("/studies/{study}", tags=["studies"])
-def get_study(study: StudyName, service: CurrentService, principal: CurrentPrincipal) -> models.StudyInfo:
+def get_study(study: StudyName, caller: Caller) -> models.StudyInfo:
     """Return a study and its policies. Its seed is null if the token cannot read decisions."""
-    require(principal, "see", study)
-    return _visible(principal, service.queries.state(study).info())
+    return _visible(caller.require("see", study).queries.state(study).info(), caller)
 
 
-def _visible(principal: Principal, study: models.StudyInfo) -> models.StudyInfo:
-    return study if principal.may("read", study.study) else replace(study, seed=None)
+def _visible(study: models.StudyInfo, caller: Caller) -> models.StudyInfo:
+    return study if caller.principal.may("read", study.study) else replace(study, seed=None)
 
 
 @router.get("/studies/{study}/units", response_model=ListPage[models.UnitInfo], tags=["units"])
-def list_units(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+def list_units(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return the units of a study, in order of registration."""
-    require(principal, "read", study)
-    return service.queries.units(study, page.after, page.limit)
+    return caller.require("read", study).queries.units(study, page.after, page.limit)
 
 
 @router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
-def get_unit(study: StudyName, unit: UnitName, service: CurrentService, principal: CurrentPrincipal) -> Any:
+def get_unit(study: StudyName, unit: UnitName, caller: Caller) -> Any:
     """Return a unit."""
-    require(principal, "read", study)
-    return service.queries.unit(study, unit)
+    return caller.require("read", study).queries.unit(study, unit)
 
 
 @router.get("/studies/{study}/decisions", response_model=ListPage[models.DecisionRecord], tags=["decisions"])
-def list_decisions(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
+def list_decisions(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
     """Return decisions with their rewards."""
-    require(principal, "read", study)
-    return service.queries.decisions(study, page.unit, page.after, page.limit)
+    return caller.require("read", study).queries.decisions(study, page.unit, page.after, page.limit)
 
 
 @router.get("/decisions/{decision}", response_model=models.DecisionRecord, tags=["decisions"])
-def get_decision(decision: DecisionId, service: CurrentService, principal: CurrentPrincipal) -> Any:
+def get_decision(decision: DecisionId, caller: Caller) -> Any:
     """Return a decision with its reward."""
-    require(principal, "read", decision.partition(".")[0])
-    return service.queries.decision(decision)
+    return caller.require("read", decision.partition(".")[0]).queries.decision(decision)
 
 
 @router.get("/studies/{study}/rewards", response_model=ListPage[models.RewardRecord], tags=["decisions"])
-def list_rewards(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: UnitPageQuery) -> Any:
+def list_rewards(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
     """Return rewards in order of arrival, with default rewards."""
-    require(principal, "read", study)
-    return service.queries.rewards(study, page.unit, page.after, page.limit)
+    return caller.require("read", study).queries.rewards(study, page.unit, page.after, page.limit)
 
 
 @router.get("/studies/{study}/issues", response_model=ListPage[models.Issue], tags=["issues"])
-def list_issues(study: StudyName, service: CurrentService, principal: CurrentPrincipal, page: PageQuery) -> Any:
+def list_issues(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return issues, and how they were resolved."""
-    require(principal, "read", study)
-    return service.queries.issues(study, page.after, page.limit)
+    return caller.require("read", study).queries.issues(study, page.after, page.limit)
 
 
 @router.get("/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"], responses=TEXT)
 def export_study(
     study: StudyName,
-    service: CurrentService,
-    principal: CurrentPrincipal,
+    caller: Caller,
     wanted: Annotated[ExportFormat, Query()],
 ) -> Any:
     """Return all decisions of a study with their rewards, as text; `larl export` has more formats."""
-    require(principal, "read", study)
+    service = caller.require("read", study)
     service.queries.state(study)
     table = Table(service.queries.journal, study)
     lines, kind = (as_csv(table), "text/csv") if wanted.format == "csv" else (as_vw(table), "text/plain")
