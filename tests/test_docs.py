@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from larl.cli import app
 from larl.client import Client
 from tests.documents import PAGES, ROOT, Command, anchors, commands, inline_commands, links, python_examples
-from tests.service import records
-from tests.service.running import serving
+from tests.service.sample_journal import write_sample
+from tests.service.service_process import serving
 
 # Commands that no test can run, by their beginning, with the reason.
 NOT_RUN = {
@@ -88,7 +88,7 @@ def write_storages(folder: Path, source: Path) -> None:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a storage with every kind of row."""
     path = tmp_path_factory.mktemp("docs") / "study.db"
-    records.everything(path)
+    write_sample(path)
     return path
 
 

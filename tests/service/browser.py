@@ -1,6 +1,5 @@
-"""A browser to look at the page with: headless Chromium, driven by its DevTools protocol over a pair of pipes."""
+"""Headless Chromium, driven by the DevTools protocol over a pair of pipes."""
 
-import base64
 import json
 import os
 import select
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.optional import CHROMIUM
@@ -30,7 +28,7 @@ FLAGS = (
     "--disable-extensions",
     "--remote-debugging-pipe",
 )
-# Chromium reads commands from descriptor 3 and answers to 4.
+# Chromium reads commands from descriptor 3 and writes responses to 4.
 LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
@@ -45,7 +43,7 @@ class ProtocolError(AssertionError):
 
 
 class Browser:
-    """The process: commands go in, answers and events come out."""
+    """A browser process."""
 
     def __init__(self, reads: int, writes: int) -> None:
         self._reads, self._writes, self._number = reads, writes, 0
@@ -55,15 +53,15 @@ class Browser:
     def call(self, method: str, session: str | None = None, **parameters: Any) -> Any:
         """Send a command to the browser, or to the tab of a session, and return its result."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
+        command = {"id": self._number, "method": method, "params": parameters}
         if session:
-            message["sessionId"] = session
-        os.write(self._writes, json.dumps(message).encode() + b"\0")
-        while (answer := self._next(method)).get("id") != self._number:
-            self.events.append(answer)
-        if "error" in answer:
-            raise ProtocolError(f"{method}: {answer['error']}")
-        return answer["result"]
+            command["sessionId"] = session
+        os.write(self._writes, json.dumps(command).encode() + b"\0")
+        while (message := self._next(method)).get("id") != self._number:
+            self.events.append(message)
+        if "error" in message:
+            raise ProtocolError(f"{method}: {message['error']}")
+        return message["result"]
 
     def _next(self, method: str) -> dict[str, Any]:
         while b"\0" not in self._left:
@@ -78,7 +76,7 @@ class Browser:
 
     @contextmanager
     def tab(self) -> Iterator["Tab"]:
-        """A new tab with cookies of its own; it is closed afterwards."""
+        """Open a tab that shares no cookies with other tabs; close it afterwards."""
         self.events.clear()
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
@@ -87,7 +85,7 @@ class Browser:
 
 
 class Tab:
-    """A page in a browser: what it asked for and complained of, and ways to use it."""
+    """A page in a browser."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser, self._session = browser, session
@@ -96,50 +94,47 @@ class Tab:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """All that has happened in this tab."""
+        """The events of this tab."""
         return [event for event in self._browser.events if event.get("sessionId") == self._session]
 
-    def call(self, method: str, **words: Any) -> Any:
-        """Ask the browser for something."""
-        return self._browser.call(method, self._session, **words)
+    def call(self, method: str, **parameters: Any) -> Any:
+        """Send a command to this tab and return its result."""
+        return self._browser.call(method, self._session, **parameters)
 
-    def do(self, script: str) -> Any:
-        """What an expression of JavaScript comes to."""
-        answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+    def evaluate(self, script: str) -> Any:
+        """Return the value of a JavaScript expression."""
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
 
     def eventually(self, script: str, wanted: object = True) -> Any:
-        """Wait until an expression has a value; with True, until it is true."""
-        return eventually(lambda: self._found(script), wanted, details=lambda: f"{script}; the page shows: {self.text}")
+        """Wait until a JavaScript expression has a value; with True, any true value is enough."""
+        return eventually(lambda: self._value(script), wanted, details=lambda: f"{script}; the page shows: {self.text}")
 
-    def until(self, script: str) -> Any:
-        """Wait for an expression to become true."""
-        return self.eventually(script)
-
-    def _found(self, script: str) -> Any:
+    def _value(self, script: str) -> Any:
         try:
-            return self.do(script)
-        except ProtocolError:  # a new page was being loaded: its scripts run in another context
+            return self.evaluate(script)
+        except ProtocolError:  # a new page is being loaded: its scripts run in another context
             return None
 
-    def says(self, text: str) -> None:
-        """Wait for the page to show a text."""
-        self.until(f"document.body.innerText.includes({json.dumps(text)})")
+    def wait_for_text(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        self.eventually(f"document.body.innerText.includes({json.dumps(text)})")
 
     @property
     def text(self) -> str:
-        return str(self.do("document.body.innerText"))
+        """The text of the page."""
+        return str(self.evaluate("document.body.innerText"))
 
     def open(self, url: str) -> None:
-        """Go to an address."""
+        """Open an address and wait until it is loaded."""
         self.call("Page.navigate", url=url)
         self.eventually("[location.href, document.readyState]", [url, "complete"])
 
-    def write(self, selector: str, text: str) -> None:
+    def type_into(self, selector: str, text: str) -> None:
         """Type into a field."""
-        self.until(f"document.querySelector({json.dumps(selector)}) !== null")
-        self.do(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.eventually(f"document.querySelector({json.dumps(selector)}) !== null")
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
         self.call("Input.insertText", text=text)
 
     def press(self, name: str) -> None:
@@ -150,51 +145,43 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, text=text)
 
     def click(self, text: str) -> None:
-        """Click the button or link that shows this text."""
+        """Click the button or link with this text."""
         find = (
             f"[...document.querySelectorAll('button, a')].find((each) => each.innerText.trim() === {json.dumps(text)})"
         )
-        self.until(f"Boolean({find})")
-        self.do(f"{find}.click()")
+        self.eventually(f"Boolean({find})")
+        self.evaluate(f"{find}.click()")
 
-    def size(self, width: int, height: int, dark: bool = False) -> None:
-        """Be a window of this size, in the light or in the dark."""
+    def resize(self, width: int, height: int, dark: bool = False) -> None:
+        """Set the size of the window and the colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def picture(self, path: Path, whole: bool = False) -> None:
-        """Take a picture of the window, or of the whole page."""
-        words: dict[str, Any] = {"captureBeyondViewport": whole}
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            words["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **words)["data"]))
-
     @property
     def requests(self) -> list[str]:
-        """Every address that was asked for."""
+        """All addresses that were requested."""
         sent = [event["params"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [event["request"]["url"] for event in sent]
 
     @property
-    def complaints(self) -> list[Any]:
-        """Errors and warnings of the console, and scripts that failed."""
+    def errors(self) -> list[Any]:
+        """Errors and warnings of the console, and exceptions of scripts."""
         found = []
         for event in self.events:
-            said = event.get("params", {})
-            if event["method"] == "Log.entryAdded" and said["entry"]["level"] in ("error", "warning"):
-                found.append(said["entry"]["text"])
-            elif event["method"] == "Runtime.exceptionThrown" or said.get("type") in ("error", "warning"):
-                found.append(said)
+            details = event.get("params", {})
+            if event["method"] == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+                found.append(details["entry"]["text"])
+            elif event["method"] == "Runtime.exceptionThrown" or details.get("type") in ("error", "warning"):
+                found.append(details)
         return found
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """A browser, gone afterwards."""
+def running_browser() -> Iterator[Browser]:
+    """Start a browser; end it afterwards."""
     reads, child_writes = os.pipe()
     child_reads, writes = os.pipe()
     ends = (str(child_reads), str(child_writes))
@@ -211,7 +198,7 @@ def browser() -> Iterator[Browser]:
         try:
             yield Browser(reads, writes)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # a group of its own: the browser and its helpers
+            os.killpg(process.pid, signal.SIGKILL)  # the process group: the browser and its helpers
             process.wait()
             os.close(reads)
             os.close(writes)

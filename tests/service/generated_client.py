@@ -1,7 +1,7 @@
-"""Use a client that openapi-python-client generated: python generated_client.py FOLDER ADDRESS TOKEN.
+"""Call every operation with a client of openapi-python-client: python generated_client.py FOLDER ADDRESS TOKEN.
 
-FOLDER holds the generated package, `decisions_client`. Every operation is called once, on loopback; what it returned is
-printed as JSON, by the name of the operation. It runs where the generator is installed, not where larl is.
+FOLDER has the generated package `decisions_client`. The responses are printed as JSON, by the name of the operation.
+This runs with the Python of the generator, which does not have larl.
 """
 
 import json
@@ -43,21 +43,22 @@ from decisions_client.api.units import (  # noqa: E402
 )
 
 client = AuthenticatedClient(base_url=address, token=token)
-found: dict[str, Any] = {}
+responses: dict[str, Any] = {}
 
 
 def call(operation: Any, *arguments: Any, **options: Any) -> Any:
-    """What an operation returned, parsed."""
+    """Call an operation; return the parsed response."""
     name = operation.__name__.rpartition(".")[2]
-    answer = operation.sync(*arguments, client=client, **options)
-    found[name] = {"type": type(answer).__name__, "value": plain(answer)}
-    return answer
+    response = operation.sync(*arguments, client=client, **options)
+    responses[name] = {"type": type(response).__name__, "value": plain(response)}
+    return response
 
 
-def plain(answer: Any) -> Any:
-    if isinstance(answer, list):
-        return [plain(each) for each in answer]
-    return answer.to_dict() if hasattr(answer, "to_dict") else answer
+def plain(response: Any) -> Any:
+    """Return a response as JSON types."""
+    if isinstance(response, list):
+        return [plain(each) for each in response]
+    return response.to_dict() if hasattr(response, "to_dict") else response
 
 
 policy = models.NewStudyPolicy.from_dict({"policy": "UCB"})
@@ -66,11 +67,11 @@ call(create_study, body=models.NewStudy(study="sleep", arms=["a", "b"], policy=p
 call(register_unit, "sleep", body=models.NewUnit(unit="u"))
 decision = call(decide, "sleep", body=models.DecisionRequest(unit="u", key="1"))
 assert decision.source is models.DecisionSource.POLICY
-taken = call(record_reward, decision.id, body=models.RewardRequest(key="1", value=0.5))
-assert taken.status is models.RewardStatus.LEARNT
+receipt = call(record_reward, decision.id, body=models.RewardRequest(key="1", value=0.5))
+assert receipt.status is models.RewardStatus.LEARNT
 call(record_delivery, decision.id, body=models.DeliveryRequest(key="1"))
-made = models.ExternalDecisionRequest(unit="u", key="2", arm="b", made=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
-call(ingest_decision, "sleep", body=made)
+external = models.ExternalDecisionRequest(unit="u", key="2", arm="b", made=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
+call(ingest_decision, "sleep", body=external)
 call(list_studies)
 call(get_study, "sleep")
 call(list_units, "sleep")
@@ -88,9 +89,9 @@ call(get_roster, "sleep")
 call(get_unit_overview, "sleep", "u")
 call(get_session)
 call(log_in, body=models.Login(token=token), x_larl_page="1")
-found["log_out"] = {"type": "status", "value": log_out.sync_detailed(client=client, x_larl_page="1").status_code}
-changed = models.NewPolicyPolicy.from_dict({"policy": "UCB", "alpha": 2.0})
-call(change_policy, "sleep", body=models.NewPolicy(key="3", policy=changed, replaces=1, reason="wider"))
-call(resolve_issue, "sleep", 999, body=models.Resolution(note="there is none"))
+responses["log_out"] = {"type": "status", "value": log_out.sync_detailed(client=client, x_larl_page="1").status_code}
+policy = models.NewPolicyPolicy.from_dict({"policy": "UCB", "alpha": 2.0})
+call(change_policy, "sleep", body=models.NewPolicy(key="3", policy=policy, replaces=1, reason="wider"))
+call(resolve_issue, "sleep", 999, body=models.Resolution(note="does not exist"))
 call(close_study, "sleep", body=models.CloseStudyRequest(reason="done"))
-print(json.dumps(found))
+print(json.dumps(responses))

@@ -1,4 +1,4 @@
-"""A service without HTTP: requests are validated as over HTTP and executed by a batch of their own."""
+"""A host without HTTP: requests are validated as over HTTP and executed by a batch in this process."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ LARL = {"policy": "LARL", "s": 1}
 
 
 class Host:
-    """Sends commands to a batch. Refusals are raised."""
+    """Sends commands to a batch; returns responses and raises refusals."""
 
     def __init__(self, storage: str, **options: Any) -> None:
         self.database = Database(storage, write=True, create=True)
@@ -31,67 +31,71 @@ class Host:
         self.batch.close()
         self.database.close()
 
-    def make(self, study: str = "sleep", **settings: Any) -> Any:
+    def create_study(self, study: str = "sleep", **settings: Any) -> Any:
         body = requests.NewStudy(**{"study": study, "arms": ["a", "b"], "policy": UCB, "seed": 7} | settings)
-        return self._send(Command(study, study, body))
+        return self.send(Command(study, study, body))
 
-    def change(self, key: str, replaces: int, policy: Any, study: str = "sleep", **more: Any) -> Any:
-        return self._send(
-            Command(study, key, requests.NewPolicy(key=key, replaces=replaces, policy=policy, reason="", **more))
-        )
+    def change_policy(self, key: str, replaces: int, policy: Any, study: str = "sleep", **more: Any) -> Any:
+        body = requests.NewPolicy(**{"key": key, "replaces": replaces, "policy": policy, "reason": ""} | more)
+        return self.send(Command(study, key, body))
 
     def close_study(self, study: str = "sleep", reason: str = "") -> Any:
-        return self._send(Command(study, "closed", requests.CloseStudyRequest(reason=reason)))
+        return self.send(Command(study, "closed", requests.CloseStudyRequest(reason=reason)))
 
     def register(self, unit: str, study: str = "sleep") -> Any:
-        return self._send(Command(study, unit, requests.NewUnit(unit=unit), unit))
+        return self.send(Command(study, unit, requests.NewUnit(unit=unit), unit))
 
     def decide(self, unit: str, key: str, study: str = "sleep", **more: Any) -> Any:
-        return self._send(decision(unit, key, study, **more))
+        return self.send(decision_command(unit, key, study, **more))
 
     def ingest(self, unit: str, key: str, study: str = "sleep", **more: Any) -> Any:
         values = {"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | more
-        return self._send(Command(study, key, requests.ExternalDecisionRequest(**values), unit))
+        return self.send(Command(study, key, requests.ExternalDecisionRequest(**values), unit))
 
-    def reward(self, name: str, key: str, value: float | None, **more: Any) -> Any:
-        return self._send(reward(name, key, value, **more))
+    def reward(self, decision: str, key: str, value: float | None, **more: Any) -> Any:
+        return self.send(reward_command(decision, key, value, **more))
 
-    def delivered(self, name: str, key: str, delivered: bool = True) -> Any:
+    def deliver(self, decision: str, key: str, delivered: bool = True) -> Any:
         body = requests.DeliveryRequest(key=key, delivered=delivered)
-        return self._send(Command(name.partition(".")[0], key, body, decision=name))
+        return self.send(Command(study_of(decision), key, body, decision=decision))
 
-    def resolve(self, issue: int, study: str = "sleep") -> Any:
-        return self._send(Command(study, str(issue), requests.Resolution(note="seen"), issue=issue))
+    def resolve(self, issue: int, study: str = "sleep", note: str = "seen") -> Any:
+        return self.send(Command(study, str(issue), requests.Resolution(note=note), issue=issue))
 
     def issues(self, study: str = "sleep") -> list[Any]:
         found: list[Any] = self.queries.issues(study)["items"]
         return found
 
-    def _send(self, command: Command[Any]) -> Any:
+    def send(self, command: Command[Any]) -> Any:
         [reply] = self.batch.execute([command])
         if isinstance(reply, Problem):
             raise reply
         return json.loads(reply)
 
-    def check(self) -> int:
+    def replay(self) -> int:
         """Replay everything; return the number of decisions."""
         return Replay(self.journal).run().decisions
 
 
-def decision(unit: str, key: str, study: str = "sleep", **more: Any) -> Command[Any]:
-    """A request for a decision."""
+def study_of(decision: str) -> str:
+    """Return the study of a decision."""
+    return decision.partition(".")[0]
+
+
+def decision_command(unit: str, key: str, study: str = "sleep", **more: Any) -> Command[Any]:
+    """Return a request for a decision."""
     return Command(study, key, requests.DecisionRequest(unit=unit, key=key, **more), unit)
 
 
-def reward(name: str, key: str, value: float | None, **more: Any) -> Command[Any]:
-    """The reward of a decision."""
+def reward_command(decision: str, key: str, value: float | None, **more: Any) -> Command[Any]:
+    """Return the reward of a decision."""
     body = requests.RewardRequest(key=key, value=value, **more)
-    return Command(name.partition(".")[0], key, body, decision=name)
+    return Command(study_of(decision), key, body, decision=decision)
 
 
 @contextmanager
 def hosts(storage: str, count: int = 1, **options: Any) -> Iterator[list[Host]]:
-    """So many services of one storage, as if each were a process of its own."""
+    """Open one storage several times, as if each host were another process."""
     opened: list[Host] = []
     try:
         for _ in range(count):

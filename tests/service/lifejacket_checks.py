@@ -1,7 +1,7 @@
-"""Run by a Python that has lifejacket: its own checks of an analysis data frame, on a file that larl exported.
+"""Run lifejacket's checks of an analysis data frame on a file that larl exported. Needs a Python that has lifejacket.
 
-All of its two waves of input checks that look at the data frame alone; the others are about functions and arguments
-that the analyst writes.
+These are the input checks of both waves that need only the data frame. The others check functions and arguments that
+the analyst writes.
 """
 
 import sys
@@ -18,20 +18,20 @@ NAMES = {
     "action_prob_col_name": "action1prob",
     "reward_col_name": "reward",
 }
-active, action, policy, time, subject, odds, reward = NAMES.values()
+active, action, policy, time, subject, probability, reward = NAMES.values()
 
 frame = pd.read_csv(sys.argv[1], dtype={"user_id": str})
 checks.perform_conditional_zeroth_wave_dataframe_checks(frame, **NAMES)
 checks.require_named_columns_distinct(NAMES)
 checks.require_all_named_columns_not_object_type_in_analysis_df(frame, **NAMES)
-checks.verify_analysis_df_summary_satisfactory(frame, subject, policy, time, active, odds, reward, 1, 1, True)
+checks.verify_analysis_df_summary_satisfactory(frame, subject, policy, time, active, probability, reward, 1, 1, True)
 checks.require_all_subjects_have_all_times_in_analysis_df(frame, time, subject)
 checks.require_consecutive_integer_calendar_times(frame, time)
 checks.require_consecutive_integer_policy_numbers(frame, active, policy)
 checks.require_no_duplicate_subject_time_rows(frame, time, subject)
 checks.require_contiguous_participation(frame, active, time, subject)
 checks.require_nondecreasing_policy_numbers_over_time(frame, active, time, subject, policy)
-checks.require_analysis_df_values_finite(frame, active, action, policy, odds, reward)
+checks.require_analysis_df_values_finite(frame, active, action, policy, probability, reward)
 checks.require_binary_actions(frame, active, action)
 checks.require_binary_active_indicators(frame, active)
 print("passed", len(frame))

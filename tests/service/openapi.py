@@ -1,4 +1,4 @@
-"""The description of the interface, as the service publishes it at /openapi.json."""
+"""The OpenAPI description of the service, as it publishes it at /openapi.json."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The service as a real process on a port of this machine, storages that nobody else uses, and a caller that waits."""
+"""`larl serve` as a process that can be killed and restarted, new databases of PostgreSQL, and HTTP connections."""
 
 import contextlib
 import http.client
@@ -19,14 +19,14 @@ import sqlalchemy as sql
 from tests.optional import POSTGRES
 
 LARL = [sys.executable, "-c", "from larl.cli import main; main()"]
-PATIENCE = 300.0  # seconds until a service that does not answer is given up
+TIMEOUT = 300.0  # seconds that a service may take to answer or to end
 
 
 def reserve_port() -> socket.socket:
     """Return a socket that is bound to a free port and does not listen.
 
-    While it is open the system gives the port to nobody else. A server that names the port and sets SO_REUSEADDR can
-    listen on it, be stopped and started again; without such a server, connections are refused.
+    While it is open, the system assigns the port to no other process. A server that names the port and sets
+    SO_REUSEADDR can listen on it, be stopped and started again; without such a server, connections are refused.
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,7 +36,7 @@ def reserve_port() -> socket.socket:
 
 @contextlib.contextmanager
 def fresh_postgres() -> Iterator[str]:
-    """The address of a new, empty database, which is gone afterwards."""
+    """Create an empty database and yield its URL; drop it afterwards."""
     name = f"larl_{uuid.uuid4().hex}"
     engine = sql.create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
     try:
@@ -50,7 +50,7 @@ def fresh_postgres() -> Iterator[str]:
 
 
 class Server:
-    """`larl serve`, which can be killed and started again on the same port."""
+    """`larl serve` on one port. It can be killed and started again."""
 
     def __init__(self, storage: str, log: Path, *options: str, **environment: str) -> None:
         self.storage, self.log, self._reserved = storage, log, reserve_port()
@@ -66,23 +66,23 @@ class Server:
         self.started = time.monotonic()
 
     def ready(self) -> float:
-        """Wait until it answers; seconds since its start."""
+        """Wait until the service answers; return the seconds since its start."""
         assert self.process is not None
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT
         while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self.process.returncode}: {self.log.read_text()[-2000:]}")
-            with contextlib.suppress(OSError, http.client.HTTPException), Caller(self.port) as caller:
-                if caller.get("/v1/health").status == 200:
+            with contextlib.suppress(OSError, http.client.HTTPException), Connection(self.port) as connection:
+                if connection.get("/v1/health").status == 200:
                     return time.monotonic() - self.started
             time.sleep(0.02)
         raise TimeoutError(f"the service does not answer: {self.log.read_text()[-2000:]}")
 
-    def end(self, how: int = signal.SIGKILL) -> int:
-        """End it, and wait until it is gone."""
+    def end(self, signal_number: int = signal.SIGKILL) -> int:
+        """Send a signal and wait for the end of the process; return its exit code."""
         assert self.process is not None
-        self.process.send_signal(how)
-        return self.process.wait(timeout=PATIENCE)
+        self.process.send_signal(signal_number)
+        return self.process.wait(timeout=TIMEOUT)
 
     def __enter__(self) -> "Server":
         self.start()
@@ -95,8 +95,8 @@ class Server:
         self._reserved.close()
 
 
-class Answer:
-    """What came back."""
+class Response:
+    """A response that was read completely."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status, self.headers, self.content = response.status, response.headers, response.read()
@@ -105,28 +105,28 @@ class Answer:
         return json.loads(self.content)
 
 
-class Caller:
-    """One connection to a service. A request that fails raises, and the next one connects anew."""
+class Connection:
+    """A connection to a service. After an error, the next request opens a new one."""
 
     def __init__(self, port: int, token: str | None = None, timeout: float = 30.0) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def get(self, path: str) -> Answer:
-        return self._ask("GET", path, None)
+    def get(self, path: str) -> Response:
+        return self._send("GET", path, None)
 
-    def post(self, path: str, **body: Any) -> Answer:
-        return self._ask("POST", path, json.dumps(body).encode())
+    def post(self, path: str, **body: Any) -> Response:
+        return self._send("POST", path, json.dumps(body).encode())
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _send(self, method: str, path: str, body: bytes | None) -> Response:
         try:
             self._connection.request(method, path, body, self._headers | {"Content-Type": "application/json"})
-            return Answer(self._connection.getresponse())
+            return Response(self._connection.getresponse())
         except BaseException:
             self._connection.close()
             raise
 
-    def __enter__(self) -> "Caller":
+    def __enter__(self) -> "Connection":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A backup holds everything or is refused; a restore writes everything or nothing."""
+"""A backup is complete or is refused; a restore writes everything or nothing."""
 
 import gzip
 import signal
@@ -20,32 +20,32 @@ from larl.service.ops.replay import Replay
 from larl.service.storage.database import Database, StorageError
 from larl.service.storage.journal import Journal
 from larl.service.storage.tables import journal, sessions, snapshots, tokens
-from tests.service import records
+from tests.service.sample_journal import SampleHost, write_sample, write_trial
 from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return records.everything(tmp_path_factory.mktemp("backup") / "all.db")
+    return write_sample(tmp_path_factory.mktemp("backup") / "all.db")
 
 
 @pytest.fixture(scope="module")
 def file(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("file") / "all.backup.gz"
-    saved(url, path)
+    write_backup(url, path)
     return path
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty storage of each kind."""
+    """The URL of an empty storage of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'target.db'}"
     found: str = request.getfixturevalue("postgres")
     return found
 
 
-def saved(url: str, path: Path) -> Counts:
+def write_backup(url: str, path: Path) -> Counts:
     database = Database(url)
     try:
         return backup(database, path)
@@ -54,32 +54,32 @@ def saved(url: str, path: Path) -> Counts:
 
 
 def stored(url: str) -> list[Any]:
-    """All that a storage holds."""
+    """Return the rows of all tables."""
     database = Database(url)
     try:
         with database.reading() as connection:
-            every = (journal, tokens, sessions, snapshots)
-            return [connection.execute(sql.select(each).order_by(*each.primary_key)).all() for each in every]
+            tables = (journal, tokens, sessions, snapshots)
+            return [connection.execute(sql.select(each).order_by(*each.primary_key)).all() for each in tables]
     finally:
         database.close()
 
 
-def test_there_and_back(url: str, file: Path, target: str, tmp_path: Path) -> None:
-    rows, held, _, kept = stored(url)
-    assert kept
-    assert restore(file, target) == (len(rows), len(held)) == verify(file)
-    assert stored(target) == [rows, held, [], []]
+def test_restored_storage_has_the_same_rows(url: str, file: Path, target: str, tmp_path: Path) -> None:
+    rows, token_rows, _, snapshot_rows = stored(url)
+    assert snapshot_rows
+    assert restore(file, target) == (len(rows), len(token_rows)) == verify(file)
+    assert stored(target) == [rows, token_rows, [], []]
     database = Database(target)
     assert Replay(Journal(database)).run().events == len(rows)
     database.close()
-    saved(target, tmp_path / "again.gz")
+    write_backup(target, tmp_path / "again.gz")
     restore(tmp_path / "again.gz", f"sqlite:///{tmp_path / 'back.db'}")
-    assert stored(f"sqlite:///{tmp_path / 'back.db'}") == [rows, held, [], []]
+    assert stored(f"sqlite:///{tmp_path / 'back.db'}") == [rows, token_rows, [], []]
 
 
-def test_a_restored_storage_goes_on(file: Path, target: str) -> None:
+def test_restored_storage_accepts_new_events(file: Path, target: str) -> None:
     restore(file, target)
-    host = records.Host(target)
+    host = SampleHost(target)
     host.reward(host.decide("trial", "p0"), 0.5)
     host.close()
     database = Database(target)
@@ -87,7 +87,7 @@ def test_a_restored_storage_goes_on(file: Path, target: str) -> None:
     database.close()
 
 
-def test_a_storage_in_use_is_not_written_to(file: Path, target: str) -> None:
+def test_storage_with_rows_is_not_restored_into(file: Path, target: str) -> None:
     restore(file, target)
     before = stored(target)
     with pytest.raises(InvalidValue, match="an empty storage"):
@@ -96,54 +96,54 @@ def test_a_storage_in_use_is_not_written_to(file: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.5, 0.9, 0.999])
-def test_a_file_that_was_cut_short(file: Path, tmp_path: Path, share: float) -> None:
-    whole, cut = file.read_bytes(), tmp_path / "cut.gz"
-    cut.write_bytes(whole[: int(share * len(whole))])
-    refused(cut, tmp_path)
+def test_truncated_backup_is_refused(file: Path, tmp_path: Path, share: float) -> None:
+    content, cut = file.read_bytes(), tmp_path / "cut.gz"
+    cut.write_bytes(content[: int(share * len(content))])
+    assert_refused(cut, tmp_path)
 
 
-def test_a_file_that_was_cut_short_at_a_line(file: Path, tmp_path: Path) -> None:
+def test_backup_with_missing_or_repeated_lines_is_refused(file: Path, tmp_path: Path) -> None:
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
-    for kept in (0, 1, 2, len(lines) // 2, len(lines) - 1):
-        refused(_zipped(tmp_path / "cut.gz", lines[:kept]), tmp_path)
-    refused(_zipped(tmp_path / "cut.gz", [*lines[:5], *lines[6:]]), tmp_path)
-    refused(_zipped(tmp_path / "cut.gz", [*lines, lines[-1]]), tmp_path)
-    restore(_zipped(tmp_path / "cut.gz", lines), f"sqlite:///{tmp_path / 'new.db'}")
+    for count in (0, 1, 2, len(lines) // 2, len(lines) - 1):
+        assert_refused(write_gzip(tmp_path / "cut.gz", lines[:count]), tmp_path)
+    assert_refused(write_gzip(tmp_path / "cut.gz", [*lines[:5], *lines[6:]]), tmp_path)
+    assert_refused(write_gzip(tmp_path / "cut.gz", [*lines, lines[-1]]), tmp_path)
+    restore(write_gzip(tmp_path / "cut.gz", lines), f"sqlite:///{tmp_path / 'new.db'}")
 
 
-def _zipped(path: Path, lines: list[bytes]) -> Path:
+def write_gzip(path: Path, lines: list[bytes]) -> Path:
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
         packed.write(b"".join(lines))
     return path
 
 
-def refused(path: Path, folder: Path) -> None:
-    """A file that is not restored, and no storage is made for it."""
+def assert_refused(path: Path, folder: Path) -> None:
+    """Assert that a file is refused and no storage is created."""
     with pytest.raises(InvalidValue, match="a complete backup"):
         restore(path, f"sqlite:///{folder / 'new.db'}")
     assert not (folder / "new.db").exists()
 
 
-def test_one_flipped_bit_anywhere_is_seen(file: Path, tmp_path: Path) -> None:
-    whole = file.read_bytes()
-    places = [*range(12), *range(12, len(whole) - 8, len(whole) // 150), *range(len(whole) - 8, len(whole))]
+def test_backup_with_one_flipped_bit_is_refused(file: Path, tmp_path: Path) -> None:
+    content = file.read_bytes()
+    end = len(content)
+    places = [*range(12), *range(12, end - 8, end // 150), *range(end - 8, end)]
     for place in places:
-        data = bytearray(whole)
+        data = bytearray(content)
         data[place] ^= 1 << place % 8
         (tmp_path / "flipped.gz").write_bytes(data)
         with pytest.raises(InvalidValue, match="a complete backup"):
             verify(tmp_path / "flipped.gz")
 
 
-def test_a_value_that_was_edited(file: Path, tmp_path: Path) -> None:
+def test_backup_with_an_edited_value_is_refused(file: Path, tmp_path: Path) -> None:
     lines = gzip.decompress(file.read_bytes()).replace(b'\\"value\\":0.5,', b'\\"value\\":0.6,').splitlines(True)
-    refused(_zipped(tmp_path / "edited.gz", lines), tmp_path)
+    assert_refused(write_gzip(tmp_path / "edited.gz", lines), tmp_path)
 
 
-KILLED = """
+KILLED_RESTORE = """
 import os, signal, sys
 from pathlib import Path
-from larl.service.http.auth import Auth
 from larl.service.ops.backup import restore
 left = 100
 def step():
@@ -159,8 +159,8 @@ restore(Path(sys.argv[1]), sys.argv[2], step=step)
 
 
 @pytest.mark.timing
-def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(file), target], capture_output=True, text=True)
+def test_killed_restore_writes_nothing(file: Path, target: str, url: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_RESTORE, str(file), target], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "half\n"), done.stderr
     assert stored(target) == [[], [], [], []]
     restore(file, target)
@@ -168,25 +168,25 @@ def test_killed_in_the_middle_nothing_is_restored(file: Path, target: str, url: 
 
 
 @pytest.mark.timing
-def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Path) -> None:
-    host = records.Host(target)
-    records.trial(host, "first")
-    begun, going = threading.Event(), threading.Event()
+def test_backup_during_writes_has_one_consistent_state(target: str, tmp_path: Path) -> None:
+    host = SampleHost(target)
+    write_trial(host, "first")
+    started, proceed = threading.Event(), threading.Event()
 
     def step() -> None:
-        if not begun.is_set():  # after the first row, wait until more was written
-            begun.set()
-            assert going.wait(PATIENCE)
+        if not started.is_set():  # after the first row, wait for new events
+            started.set()
+            assert proceed.wait(PATIENCE)
 
     counts: list[Counts] = []
     database = Database(target)
     before = len(stored(target)[0])
     thread = threading.Thread(target=lambda: counts.append(backup(database, tmp_path / "a.gz", step)))
     thread.start()
-    assert begun.wait(PATIENCE)
-    records.trial(host, "second")
-    Auth(host.database).create("*", "host")
-    going.set()
+    assert started.wait(PATIENCE)
+    write_trial(host, "second")
+    Auth(host.host.database).create("*", "host")
+    proceed.set()
     thread.join()
     database.close()
     host.close()
@@ -194,7 +194,7 @@ def test_a_backup_while_others_write_is_of_one_moment(target: str, tmp_path: Pat
     assert counts == [verify(tmp_path / "a.gz")] == [(before, 0)]
 
 
-def test_a_storage_that_is_served_is_not_restored_into(file: Path, tmp_path: Path) -> None:
+def test_served_storage_is_not_restored_into(file: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 's.db'}"
     serving = Database(url, write=True, create=True)
     with pytest.raises(StorageError, match="serves this storage"):
@@ -202,9 +202,9 @@ def test_a_storage_that_is_served_is_not_restored_into(file: Path, tmp_path: Pat
     serving.close()
 
 
-def test_the_command_line(url: str, tmp_path: Path) -> None:
-    def run(*words: str) -> Any:
-        return typer.testing.CliRunner().invoke(app, [*words])
+def test_commands_backup_and_restore(url: str, tmp_path: Path) -> None:
+    def run(*arguments: str) -> Any:
+        return typer.testing.CliRunner().invoke(app, [*arguments])
 
     path, to = str(tmp_path / "a.gz"), f"sqlite:///{tmp_path / 's.db'}"
     done = run("backup", url, "--out", path)

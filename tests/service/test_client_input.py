@@ -1,4 +1,4 @@
-"""What a client is given: policies, addresses, tokens and contexts, as users have them."""
+"""Arguments of the client: policies, addresses, tokens and contexts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +13,16 @@ import larl
 from larl.client import Client
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database
-from tests.service.running import running
+from tests.service.service_process import serving_folder
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with running(tmp_path_factory.mktemp("served"), "--no-auth") as address, Client(address, retries=1) as found:
+    with serving_folder(tmp_path_factory.mktemp("served"), "--no-auth") as address, Client(address, retries=1) as found:
         yield found
 
 
-def test_a_policy_is_given_as_itself_or_as_its_spec(client: Client) -> None:
+def test_policy_can_be_an_object_or_a_spec(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
     made = client.create_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
     assert made.policy == larl.UCB(alpha=0.5).to_dict()
@@ -33,7 +33,7 @@ def test_a_policy_is_given_as_itself_or_as_its_spec(client: Client) -> None:
 
 
 @pytest.mark.parametrize("policy", ["UCB", larl.UCB, None, 5])
-def test_what_is_not_a_policy_is_refused_before_it_is_sent(policy: Any) -> None:
+def test_invalid_policy_is_refused_before_it_is_sent(policy: Any) -> None:
     nowhere = Client("http://127.0.0.1:9", retries=0)
     with pytest.raises(larl.InvalidValue, match=r"policy = .* accepted: a policy such as larl\.LARL\(s=5\)"):
         nowhere.create_study("s", ["a", "b"], policy)
@@ -41,22 +41,22 @@ def test_what_is_not_a_policy_is_refused_before_it_is_sent(policy: Any) -> None:
         nowhere.change_policy("s", policy, 1, "")
 
 
-def test_a_context_may_be_an_array(client: Client) -> None:
+def test_context_can_be_an_array(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
     client.create_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
     assert client.decide(name, "u", context=np.array([0.5, 1.0])).t == 0
 
 
-def test_a_token_may_end_with_a_newline(tmp_path: Path) -> None:
-    """As one that was read from a file, or printed by a command."""
+def test_token_can_end_with_a_newline(tmp_path: Path) -> None:
+    """As a token that was read from a file, or printed by a command."""
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", create=True)
     token = Auth(database).create("*", "admin")
     database.close()
-    with running(tmp_path) as address, Client(address, f"{token}\n") as client:
+    with serving_folder(tmp_path) as address, Client(address, f"{token}\n") as client:
         assert client.studies() == []
 
 
-def test_bad_addresses_and_tokens_are_refused_at_once() -> None:
+def test_invalid_addresses_and_tokens_are_refused_at_once() -> None:
     for url in ("127.0.0.1:80", "ftp://there", "http://"):
         with pytest.raises(larl.InvalidValue, match="url"):
             Client(url)

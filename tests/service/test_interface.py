@@ -1,6 +1,6 @@
-"""The whole interface as its description has it: any request is answered as documented, and never by an error of ours.
+"""Arbitrary valid and invalid requests get responses that the OpenAPI description allows, and no status 500.
 
-LARL_EXAMPLES says how many requests are made of each operation: 1,000 in `make torture`.
+LARL_EXAMPLES is the number of requests per operation: 1,000 in `make torture`.
 """
 
 import os
@@ -21,25 +21,23 @@ from larl.service.app import make_app
 from larl.service.http.auth import Auth
 from larl.service.settings import Settings
 from larl.service.storage.database import Database
-from tests.service.figures import keep
+from tests.service.measurements import save
 from tests.service.openapi import DESCRIPTION, mounted_api
 
 EXAMPLES = int(os.environ.get("LARL_EXAMPLES", "15"))
-UNDESCRIBED = [
-    positive_data_acceptance
-]  # which policies there are, and arms that differ, is more than JSON Schema says
-FOREIGN = r"(Input|String|List|Dictionary|Value|Field) (should|error)|another value \(|Expecting .* at character -"
+EXCLUDED = [positive_data_acceptance]  # JSON Schema cannot express valid policies and distinct arms
+FOREIGN_TEXT = r"(Input|String|List|Dictionary|Value|Field) (should|error)|another value \(|Expecting .* at character -"
 OPERATIONS = [(path, method) for path, of in DESCRIPTION["paths"].items() for method in of]
 
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The description, over a service that runs and has a study with a decision in it."""
+    """The description of a running service that has a study with a decision, and the headers of an admin."""
     folder: Path = tmp_path_factory.mktemp("interface")
     database = Database(f"sqlite:///{folder}/study.db", write=True, create=True)
     token = {"Authorization": f"Bearer {Auth(database).create('*', 'admin')}"}
     app = make_app(database, Settings(rate=1e9))
-    del mounted_api(app).openapi()["security"]  # a token is always sent here; test_access.py tries without
+    del mounted_api(app).openapi()["security"]  # a token is always sent here; test_auth.py tests requests without
     with TestClient(app, headers=token) as client:
         client.post("/v1/studies", json={"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1})
         client.post("/v1/studies/sleep/decisions", json={"unit": "unit-17", "key": "1"})
@@ -48,7 +46,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-def test_every_operation_does_as_it_is_described(described: Any, path: str, method: str) -> None:
+def test_responses_match_the_description(described: Any, path: str, method: str) -> None:
     schema, token = described
     operation = schema[path][method]
 
@@ -61,11 +59,11 @@ def test_every_operation_does_as_it_is_described(described: Any, path: str, meth
         suppress_health_check=list(HealthCheck),
     )
     @given(st.sampled_from([GenerationMode.POSITIVE, GenerationMode.NEGATIVE]), st.data())
-    def asked(mode: GenerationMode, data: Any) -> None:
+    def send(mode: GenerationMode, data: Any) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
-        answer = case.call_and_validate(headers=token, excluded_checks=UNDESCRIBED)
-        if answer.status_code >= 400:
-            assert not re.search(FOREIGN, answer.json()["detail"]), answer.json()
+        response = case.call_and_validate(headers=token, excluded_checks=EXCLUDED)
+        if response.status_code >= 400:
+            assert not re.search(FOREIGN_TEXT, response.json()["detail"]), response.json()
 
-    asked()
-    keep("interface", operations=len(OPERATIONS), examples=EXAMPLES)
+    send()
+    save("interface", operations=len(OPERATIONS), examples=EXAMPLES)

@@ -36,7 +36,7 @@ def ledger(steps: int, default: float | None = None) -> Ledger:
     return found
 
 
-def known(of: Ledger, t: int = 0) -> tuple[str, float | None]:
+def state(of: Ledger, t: int = 0) -> tuple[str, float | None]:
     return of.entries[t].state, of.entries[t].reward
 
 
@@ -65,38 +65,38 @@ def records(of: Ledger) -> tuple[list[DecisionRecord], list[RewardRecord]]:
     return decisions, rewards
 
 
-def test_reward_in_time_is_observed_repeated_corrected() -> None:
+def test_reward_in_time_can_be_repeated_and_corrected() -> None:
     of = ledger(1)
-    assert known(of) == ("pending", None)
+    assert state(of) == ("pending", None)
     of.add_reward(0, 1.5, "learnt")
-    assert known(of) == ("observed", 1.5)
+    assert state(of) == ("observed", 1.5)
     of.add_reward(0, 1.5, "repeated")
-    assert known(of) == ("observed", 1.5)
+    assert state(of) == ("observed", 1.5)
     of.add_reward(0, 2.5, "corrected")
     of.add_reward(0, 2.5, "repeated")
-    assert known(of) == ("corrected", 2.5)
+    assert state(of) == ("corrected", 2.5)
     assert of.entries[0].rewards == [(1.5, False), (1.5, False), (2.5, False), (2.5, False)]
     assert of.differences == []
 
 
-def test_reward_is_late_after_patience_decisions() -> None:
+def test_reward_is_late_after_max_delay_decisions() -> None:
     of = ledger(MAX_DELAY)
     of.add_reward(0, 1.0, "repaired")
-    assert known(of) == ("observed", 1.0)
+    assert state(of) == ("observed", 1.0)
     of = ledger(MAX_DELAY + 1)
-    assert known(of) == ("missing", None)
-    assert known(of, 1) == ("pending", None)
+    assert state(of) == ("missing", None)
+    assert state(of, 1) == ("pending", None)
     of.add_reward(0, 1.0, "late")
-    assert known(of) == ("late", None)
+    assert state(of) == ("late", None)
     assert of.entries[0].rewards == [(None, True), (1.0, False)]
     assert of.differences == []
 
 
 def test_default_reward_stays_when_reward_is_late() -> None:
     of = ledger(MAX_DELAY + 1, default=0.5)
-    assert known(of) == ("defaulted", 0.5)
+    assert state(of) == ("defaulted", 0.5)
     of.add_reward(0, 1.0, "late")
-    assert known(of) == ("late", 0.5)
+    assert state(of) == ("late", 0.5)
 
 
 def test_observed_reward_stays_when_correction_is_late() -> None:
@@ -105,7 +105,7 @@ def test_observed_reward_stays_when_correction_is_late() -> None:
     for t in range(1, MAX_DELAY + 1):
         of.add_decision(decision(t))
     of.add_reward(0, 2.0, "late")
-    assert known(of) == ("observed", 1.0)
+    assert state(of) == ("observed", 1.0)
     assert of.differences == []
 
 
@@ -113,7 +113,7 @@ def test_step_without_arm_gets_no_default_reward() -> None:
     of = Ledger("u", 1, 0.5)
     of.add_decision(decision(0, None))
     of.add_decision(decision(1))
-    assert known(of) == ("unavailable", None)
+    assert state(of) == ("unavailable", None)
     assert of.entries[0].rewards == []
 
 
@@ -121,7 +121,7 @@ def test_stored_rewards_replace_each_other() -> None:
     of = ledger(1)
     of.add_reward(0, 1.0, "stored")
     of.add_reward(0, 2.0, "stored")
-    assert known(of) == ("observed", 2.0)
+    assert state(of) == ("observed", 2.0)
     assert of.differences == []
 
 

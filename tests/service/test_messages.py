@@ -1,4 +1,4 @@
-"""What a caller reads who made a mistake: the field, the value, what is accepted; in one sentence of plain English."""
+"""Messages about invalid requests name the field, the value and what is accepted, in one sentence."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from larl.service.app import make_app
 from larl.service.http.auth import Auth
 from larl.service.settings import Settings
 from larl.service.storage.database import Database
-from tests.service.studying import client as a_client
+from tests.service.study_client import service_client
 
 STUDY = {"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1}
 STUDIES, DECISIONS, INGEST = "/v1/studies", "/v1/studies/sleep/decisions", "/v1/studies/sleep/ingest"
@@ -23,7 +23,7 @@ WORD = "1 to 128 characters of A–Z, a–z, 0–9, _ . : and -"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with a_client(tmp_path_factory.mktemp("messages")) as found:
+    with service_client(tmp_path_factory.mktemp("messages")) as found:
         assert found.post(STUDIES, json=STUDY).status_code == 200
         found.decision = found.post(DECISIONS, json={"unit": "u", "key": "1"}).json()["id"]  # type: ignore[attr-defined]
         yield found
@@ -161,116 +161,115 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "status", "field", "detail"), BODIES, ids=[each[4] for each in BODIES])
-def test_a_body(client: TestClient, path: str, body: Any, status: int, field: str, detail: str) -> None:
-    answer = client.post(path, json=body)
-    said = answer.json()
-    assert (answer.status_code, said["field"], said["detail"]) == (status, field, detail)
+def test_invalid_body(client: TestClient, path: str, body: Any, status: int, field: str, detail: str) -> None:
+    response = client.post(path, json=body)
+    problem = response.json()
+    assert (response.status_code, problem["field"], problem["detail"]) == (status, field, detail)
 
 
-def test_a_body_that_is_not_json(client: TestClient) -> None:
-    sent = b'{"unit": "u", "key": "2"}'
+def test_body_that_is_not_json(client: TestClient) -> None:
+    body = b'{"unit": "u", "key": "2"}'
     for headers, detail in [
         ({}, "the header content-type is missing; accepted: application/json"),
         ({"content-type": "text/plain"}, 'content-type = "text/plain" is not accepted; accepted: application/json'),
     ]:
-        answer = client.post(DECISIONS, content=sent, headers=headers)
-        assert (answer.status_code, answer.json()["detail"]) == (415, detail)
-        assert answer.json()["field"] == "content-type"
-    answer = client.post(DECISIONS)
-    assert (answer.status_code, answer.json()["detail"]) == (422, "the body is missing; accepted: a JSON object")
-    answer = client.post(DECISIONS, content=sent[:-1], headers={"content-type": "application/json"})
-    assert answer.status_code == 400
-    assert answer.json()["detail"] == "the body is not JSON: EOF while parsing an object at line 1 column 24"
+        response = client.post(DECISIONS, content=body, headers=headers)
+        assert (response.status_code, response.json()["detail"]) == (415, detail)
+        assert response.json()["field"] == "content-type"
+    response = client.post(DECISIONS)
+    assert (response.status_code, response.json()["detail"]) == (422, "the body is missing; accepted: a JSON object")
+    response = client.post(DECISIONS, content=body[:-1], headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert response.json()["detail"] == "the body is not JSON: EOF while parsing an object at line 1 column 24"
 
 
-def test_queries_and_addresses(client: TestClient) -> None:
-    a_field = "a field of this request; accepted: only the fields"
+def test_invalid_queries_and_addresses(client: TestClient) -> None:
     for path, status, detail in [
         ("/v1/studies/sleep/units?limit=0", 422, 'limit = "0" is not accepted; accepted: a number ≥ 1'),
         ("/v1/studies/sleep/units?limit=x", 422, 'limit = "x" is not accepted; accepted: a whole number'),
         (
             "/v1/studies/sleep/units?x=1",
             422,
-            f"x is not {a_field} after, limit",
+            "x is not a field of this request; accepted: only the fields after, limit",
         ),
         ("/v1/studies/sleep/export?format=xls", 422, "format = \"xls\" is not accepted; accepted: 'csv' or 'vw'"),
         ("/v1/nothing", 404, "there is no such address: /v1/nothing; /openapi.json describes the interface"),
     ]:
-        answer = client.get(path)
-        assert (answer.status_code, answer.json()["detail"]) == (status, detail)
-    answer = client.delete(STUDIES)
+        response = client.get(path)
+        assert (response.status_code, response.json()["detail"]) == (status, detail)
+    response = client.delete(STUDIES)
     detail = "method DELETE is not accepted at /v1/studies; /openapi.json describes the interface"
-    assert (answer.status_code, answer.json()["detail"]) == (405, detail)
+    assert (response.status_code, response.json()["detail"]) == (405, detail)
 
 
-def test_a_study_that_exists_with_other_terms(client: TestClient) -> None:
-    answer = client.post(STUDIES, json=STUDY | {"min_probability": 0.2, "arms": ["a", "b", "c"]})
-    assert answer.status_code == 409
-    assert answer.json()["field"] == "study"
-    assert answer.json()["detail"] == (
+def test_study_that_exists_with_other_settings(client: TestClient) -> None:
+    response = client.post(STUDIES, json=STUDY | {"min_probability": 0.2, "arms": ["a", "b", "c"]})
+    assert response.status_code == 409
+    assert response.json()["field"] == "study"
+    assert response.json()["detail"] == (
         'there is a study sleep with other settings: arms = ["a", "b"], not ["a", "b", "c"]; '
         "min_probability = 0.0, not 0.2; accepted: another name, or the settings that it was created with"
     )
 
 
-def test_a_study_that_exists_with_the_same_terms_written_differently(client: TestClient) -> None:
-    """A spec may leave out what has a default: it is the same policy."""
+def test_study_that_exists_with_the_same_settings_in_other_words(client: TestClient) -> None:
+    """A spec with default values and one without them are the same policy."""
     first = client.post(STUDIES, json=STUDY)
-    again = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 1.0}, "min_probability": 0.0})
-    assert (again.status_code, again.content) == (200, first.content)
+    repeated = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 1.0}, "min_probability": 0.0})
+    assert (repeated.status_code, repeated.content) == (200, first.content)
     other = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 2.0}})
     assert 'policy = {"policy": "UCB"}, not {"policy": "UCB", "alpha": 2.0}' in other.json()["detail"]
 
 
-def test_a_study_that_is_closed_and_an_issue_that_is_resolved(client: TestClient) -> None:
+def test_closed_study(client: TestClient) -> None:
     client.post(STUDIES, json=STUDY | {"study": "done"})
     closed = client.post("/v1/studies/done/close", json={"reason": "over"}).json()["closed"]
-    answer = client.post("/v1/studies/done/close", json={"reason": "again"})
+    response = client.post("/v1/studies/done/close", json={"reason": "again"})
     detail = f'the study was closed at {closed} with another reason: "over"'
-    assert (answer.status_code, answer.json()["detail"]) == (409, detail)
-    answer = client.post("/v1/studies/done/decisions", json={"unit": "u", "key": "1"})
-    assert (answer.status_code, answer.json()["detail"]) == (409, f"the study was closed at {closed}")
+    assert (response.status_code, response.json()["detail"]) == (409, detail)
+    response = client.post("/v1/studies/done/decisions", json={"unit": "u", "key": "1"})
+    assert (response.status_code, response.json()["detail"]) == (409, f"the study was closed at {closed}")
 
 
-def test_tokens(client: TestClient) -> None:
-    answer = client.get(STUDIES, headers={"authorization": "Bearer nobody"})
+def test_invalid_tokens(client: TestClient) -> None:
+    response = client.get(STUDIES, headers={"authorization": "Bearer nobody"})
     detail = "this token is unknown or revoked; accepted: the header Authorization: Bearer larl_…"
-    assert (answer.status_code, answer.json()["detail"]) == (401, detail)
-    answer = client.post("/v1/session", json={"token": "s" * 300}, headers={"x-larl-page": "1"})
-    assert answer.json()["detail"] == "token is not accepted; accepted: text of 200 or fewer characters"
-    assert "sss" not in answer.text
+    assert (response.status_code, response.json()["detail"]) == (401, detail)
+    response = client.post("/v1/session", json={"token": "s" * 300}, headers={"x-larl-page": "1"})
+    assert response.json()["detail"] == "token is not accepted; accepted: text of 200 or fewer characters"
+    assert "sss" not in response.text
 
 
-def test_what_a_token_cannot_do(tmp_path: Any) -> None:
+def test_missing_permissions(tmp_path: Any) -> None:
     database = Database(f"sqlite:///{tmp_path / 'study.db'}", write=True, create=True)
     host, other = Auth(database).create("*", "host"), Auth(database).create("other", "admin")
     with TestClient(make_app(database, Settings())) as client:
-        answer = client.get(STUDIES)
-        assert answer.json()["detail"] == "a token is required; accepted: the header Authorization: Bearer larl_…"
-        answer = client.post(STUDIES, json=STUDY, headers={"authorization": f"Bearer {host}"})
-        assert (answer.status_code, answer.json()["detail"]) == (
+        response = client.get(STUDIES)
+        assert response.json()["detail"] == "a token is required; accepted: the header Authorization: Bearer larl_…"
+        response = client.post(STUDIES, json=STUDY, headers={"authorization": f"Bearer {host}"})
+        assert (response.status_code, response.json()["detail"]) == (
             403,
             "this token cannot create or change study sleep: it has role host for all studies; "
             "accepted: a token with role admin for study sleep",
         )
-        answer = client.post(DECISIONS, json={"unit": "u", "key": "1"}, headers={"authorization": f"Bearer {other}"})
-        assert answer.json()["detail"] == (
+        response = client.post(DECISIONS, json={"unit": "u", "key": "1"}, headers={"authorization": f"Bearer {other}"})
+        assert response.json()["detail"] == (
             "this token cannot write to study sleep: it has role admin for study other; "
             "accepted: a token with role host or admin for study sleep"
         )
     database.close()
 
 
-def test_a_value_that_is_long_is_cut_in_both_places(client: TestClient) -> None:
-    said = client.post(DECISIONS, json={"unit": "u" * 5000, "key": "2"}).json()
-    assert len(json.dumps(said)) < 1000
-    assert said["detail"].endswith(f"… is not accepted; accepted: {WORD}")
+def test_long_value_is_cut(client: TestClient) -> None:
+    problem = client.post(DECISIONS, json={"unit": "u" * 5000, "key": "2"}).json()
+    assert len(json.dumps(problem)) < 1000
+    assert problem["detail"].endswith(f"… is not accepted; accepted: {WORD}")
 
 
-def test_a_reward_that_no_agent_takes_is_refused_and_no_failure_of_the_policy(client: TestClient) -> None:
-    """It would be in the journal for good, and fail whenever the unit's agent is made anew."""
+def test_reward_that_is_too_large_is_refused_and_not_stored(client: TestClient) -> None:
+    """A stored one would make the policy fail whenever the agent is rebuilt."""
     path = f"/v1/decisions/{client.decision}/reward"  # type: ignore[attr-defined]
-    answer = client.post(path, json={"key": "large", "value": 1e120})
-    assert (answer.status_code, answer.json()["field"]) == (422, "value")
+    response = client.post(path, json={"key": "large", "value": 1e120})
+    assert (response.status_code, response.json()["field"]) == (422, "value")
     assert client.post(path, json={"key": "limit", "value": LARGEST}).json()["status"] == "learnt"
     assert client.get("/v1/studies/sleep/issues").json()["items"] == []

@@ -1,6 +1,6 @@
-"""Whatever is asked in whatever order: the service answers as a model says that keeps everything in dictionaries.
+"""Arbitrary sequences of requests and restarts: the service responds as a model that consists of dictionaries.
 
-The model knows nothing of journals, turns or minds; what a policy decides it only checks for being possible.
+The model has no journal and no agents. Of decisions of policies it checks only that they are possible.
 """
 
 import math
@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from larl.service.core.problems import Problem
-from tests.service.figures import amount, keep
 from tests.service.host import LARL, UCB, Host
+from tests.service.measurements import save, scaled
 
 ARMS = ("a", "b")
-FLOOR = 0.1
+MIN_PROBABILITY = 0.1
 UNITS = st.sampled_from(["u1", "u2", "u3"])
 VALUES = st.sampled_from([None, 0.0, 0.5, -1.0])
-OPEN = st.sampled_from([None, ["a"], ["a", "b"], []])
-PICK = st.integers(0, 10**6)
+AVAILABLE = st.sampled_from([None, ["a"], ["a", "b"], []])
+INDEX = st.integers(0, 10**6)
 
 
 @dataclass
 class Step:
-    """A decision as the model knows it."""
+    """A decision in the model."""
 
     id: str
     arm: str | None
@@ -41,20 +41,20 @@ class Step:
 
 @dataclass
 class Model:
-    """A study as the model knows it."""
+    """A study in the model."""
 
-    explicit: bool
+    is_explicit: bool
     max_delay: int
     default: float | None
     version: int = 1
     closed: bool = False
     units: dict[str, list[Step]] = field(default_factory=dict)
 
-    def enter(self, unit: str) -> int | None:
-        """The status with which a decision for a unit is refused, if it is."""
+    def begin_decision(self, unit: str) -> int | None:
+        """Fill in overdue rewards; return the HTTP status if a decision for the unit is refused, else None."""
         if self.closed:
             return 409
-        if self.explicit and unit not in self.units:
+        if self.is_explicit and unit not in self.units:
             return 404
         steps = self.units.setdefault(unit, [])
         for step in steps[: max(len(steps) - self.max_delay + 1, 0)]:
@@ -63,8 +63,8 @@ class Model:
                 step.state = "missing" if self.default is None else "defaulted"
         return None
 
-    def status(self, unit: str, t: int, value: float | None, arm: str | None) -> str:
-        """How a reward is taken."""
+    def add_reward(self, unit: str, t: int, value: float | None, arm: str | None) -> str:
+        """Apply a reward; return its status."""
         steps = self.units[unit]
         step, played = steps[t], arm or steps[t].played
         if len(steps) - t > self.max_delay:
@@ -81,9 +81,9 @@ class Model:
 
 
 class Machine(RuleBasedStateMachine):
-    """The service and the model, side by side."""
+    """The service and the model."""
 
-    steps = 0
+    requests = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Machine(RuleBasedStateMachine):
         self.storage = f"sqlite:///{Path(self.folder.name)}/study.db"
         self.host = Host(self.storage)
         self.count = 0
-        self.said: list[tuple[str, dict[str, Any], Any]] = []  # method, arguments, answer
+        self.sent: list[tuple[str, dict[str, Any], Any]] = []  # method, arguments, response
 
     @initialize(
         explicit=st.booleans(),
@@ -100,37 +100,36 @@ class Machine(RuleBasedStateMachine):
         policy=st.sampled_from([UCB, LARL]),
         pooling=st.sampled_from(["none", "none", "partial"]),
     )
-    def begin(self, explicit: bool, max_delay: int, default: float | None, policy: Any, pooling: str) -> None:
+    def create_study(self, explicit: bool, max_delay: int, default: float | None, policy: Any, pooling: str) -> None:
         self.model, self.pooled = Model(explicit, max_delay, default), pooling != "none"
-        self.host.make(
+        self.host.create_study(
             policy=LARL if self.pooled else policy,
             pooling=pooling,
             max_delay=max_delay,
             default_reward=default,
-            min_probability=FLOOR,
+            min_probability=MIN_PROBABILITY,
             registration="explicit" if explicit else "first_decision",
         )
 
-    def ask(self, expected: int | None, method: str, **words: Any) -> Any:
-        """Ask under a new key; refused with the expected status, or answered."""
-        Machine.steps += 1
+    def send(self, expected: int | None, method: str, **arguments: Any) -> Any:
+        """Send a request with a new key; return the response, None if it is refused with the expected status."""
+        Machine.requests += 1
         self.count += 1
-        words = {"key": f"k{self.count}"} | words
-        status, answer = None, None
+        arguments = {"key": f"k{self.count}"} | arguments
+        status, response = None, None
         try:
-            answer = getattr(self.host, method)(**words)
+            response = getattr(self.host, method)(**arguments)
         except Problem as problem:
             status = problem.status
         assert status == expected
-        if answer is None:
-            return None
-        self.said.append((method, words, answer))
-        return answer
+        if response is not None:
+            self.sent.append((method, arguments, response))
+        return response
 
     @rule(unit=UNITS)
     def register(self, unit: str) -> None:
-        known = unit in self.model.units  # the same again, and the same answer, also in a closed study
-        Machine.steps += 1
+        known = unit in self.model.units  # a repeated registration gets the same response, also in a closed study
+        Machine.requests += 1
         if self.model.closed and not known:
             with pytest.raises(Problem, match="closed"):
                 self.host.register(unit)
@@ -138,76 +137,78 @@ class Machine(RuleBasedStateMachine):
             assert self.host.register(unit)["number"] == list(self.model.units | {unit: []}).index(unit)
             self.model.units.setdefault(unit, [])
 
-    @rule(unit=UNITS, available=OPEN)
+    @rule(unit=UNITS, available=AVAILABLE)
     def decide(self, unit: str, available: list[str] | None) -> None:
-        answer = self.ask(self.model.enter(unit), "decide", unit=unit, available=available)
-        if answer is None:
+        response = self.send(self.model.begin_decision(unit), "decide", unit=unit, available=available)
+        if response is None:
             return
-        can = ARMS if available is None else available
-        assert answer["source"] == ("policy" if can else "unavailable")
-        assert answer["arm"] in can if can else answer["arm"] is None
-        odds = answer["probabilities"]
-        assert all(odds[arm] >= FLOOR if arm in can else odds[arm] == 0.0 for arm in ARMS)
-        assert math.isclose(sum(odds.values()), 1.0 if can else 0.0)
-        self._add(unit, answer)
+        possible = ARMS if available is None else available
+        assert response["source"] == ("policy" if possible else "unavailable")
+        assert response["arm"] in possible if possible else response["arm"] is None
+        probabilities = response["probabilities"]
+        assert all(
+            probabilities[arm] >= MIN_PROBABILITY if arm in possible else probabilities[arm] == 0.0 for arm in ARMS
+        )
+        assert math.isclose(sum(probabilities.values()), 1.0 if possible else 0.0)
+        self._add(unit, response)
 
     @rule(unit=UNITS, arm=st.sampled_from(ARMS))
     def ingest(self, unit: str, arm: str) -> None:
-        answer = self.ask(self.model.enter(unit), "ingest", unit=unit, arm=arm)
-        if answer is not None:
-            assert (answer["source"], answer["arm"]) == ("host", arm)
-            self._add(unit, answer)
+        response = self.send(self.model.begin_decision(unit), "ingest", unit=unit, arm=arm)
+        if response is not None:
+            assert (response["source"], response["arm"]) == ("host", arm)
+            self._add(unit, response)
 
-    def _add(self, unit: str, answer: Any) -> None:
+    def _add(self, unit: str, response: Any) -> None:
         steps = self.model.units[unit]
-        assert (answer["t"], answer["policy_version"]) == (len(steps), self.model.version)
-        has_arm = answer["arm"] is not None
+        assert (response["t"], response["policy_version"]) == (len(steps), self.model.version)
+        has_arm = response["arm"] is not None
         state = "pending" if has_arm else "unavailable"
-        steps.append(Step(answer["id"], answer["arm"], answer["arm"], pending=has_arm, state=state))
+        steps.append(Step(response["id"], response["arm"], response["arm"], pending=has_arm, state=state))
 
     @precondition(lambda self: any(self.model.units.values()))
-    @rule(pick=PICK, value=VALUES, arm=st.sampled_from([None, None, *ARMS]))
-    def reward(self, pick: int, value: float | None, arm: str | None) -> None:
-        unit, t, step = self._step(pick)
-        nothing = step.arm is None and arm is None and value is not None
-        expected = 409 if self.model.closed else 422 if nothing else None
-        answer = self.ask(expected, "reward", name=step.id, value=value, arm=arm)
-        if answer is not None and not self.pooled:  # what a cohort can still learn depends on all of its units
-            assert answer["status"] == self.model.status(unit, t, value, arm)
+    @rule(index=INDEX, value=VALUES, arm=st.sampled_from([None, None, *ARMS]))
+    def reward(self, index: int, value: float | None, arm: str | None) -> None:
+        unit, t, step = self._step(index)
+        has_no_arm = step.arm is None and arm is None and value is not None
+        expected = 409 if self.model.closed else 422 if has_no_arm else None
+        response = self.send(expected, "reward", decision=step.id, value=value, arm=arm)
+        if response is not None and not self.pooled:  # in a cohort, whether a reward is late depends on all units
+            assert response["status"] == self.model.add_reward(unit, t, value, arm)
 
     @precondition(lambda self: any(self.model.units.values()))
-    @rule(pick=PICK, delivered=st.booleans())
-    def delivered(self, pick: int, delivered: bool) -> None:
-        step = self._step(pick)[2]
-        if self.ask(409 if self.model.closed else None, "delivered", name=step.id, delivered=delivered):
+    @rule(index=INDEX, delivered=st.booleans())
+    def deliver(self, index: int, delivered: bool) -> None:
+        step = self._step(index)[2]
+        if self.send(409 if self.model.closed else None, "deliver", decision=step.id, delivered=delivered):
             step.delivered = delivered
 
-    def _step(self, pick: int) -> tuple[str, int, Step]:
-        """One of the decisions, late ones less often."""
+    def _step(self, index: int) -> tuple[str, int, Step]:
+        """Return one of the last decisions: unit, step number, step."""
         places = [(unit, t) for unit, steps in self.model.units.items() for t in range(len(steps))][-12:]
-        unit, t = places[pick % len(places)]
+        unit, t = places[index % len(places)]
         return unit, t, self.model.units[unit][t]
 
-    @precondition(lambda self: self.said)
-    @rule(pick=PICK)
-    def repeat(self, pick: int) -> None:
-        method, words, answer = self.said[pick % len(self.said)]
-        assert getattr(self.host, method)(**words) == answer
+    @precondition(lambda self: self.sent)
+    @rule(index=INDEX)
+    def repeat(self, index: int) -> None:
+        method, arguments, response = self.sent[index % len(self.sent)]
+        assert getattr(self.host, method)(**arguments) == response
 
-    @precondition(lambda self: any(method == "decide" for method, _, _ in self.said))
-    @rule(pick=PICK)
-    def same_key_other_payload(self, pick: int) -> None:
-        decided = [words for method, words, _ in self.said if method == "decide"]
-        words = decided[pick % len(decided)] | {"reason": "another"}
+    @precondition(lambda self: any(method == "decide" for method, _, _ in self.sent))
+    @rule(index=INDEX)
+    def same_key_other_payload(self, index: int) -> None:
+        decided = [arguments for method, arguments, _ in self.sent if method == "decide"]
+        arguments = decided[index % len(decided)] | {"reason": "another"}
         with pytest.raises(Problem, match="another payload"):
-            self.host.decide(**words)
+            self.host.decide(**arguments)
 
-    @rule(right=st.booleans(), policy=st.sampled_from([UCB, LARL]))
-    def change(self, right: bool, policy: Any) -> None:
-        replaces = self.model.version + (not right)
-        expected = 409 if self.model.closed else None if right else 422
+    @rule(is_current=st.booleans(), policy=st.sampled_from([UCB, LARL]))
+    def change_policy(self, is_current: bool, policy: Any) -> None:
+        replaces = self.model.version + (not is_current)
+        expected = 409 if self.model.closed else None if is_current else 422
         policy = LARL if self.pooled else policy
-        if self.ask(expected, "change", replaces=replaces, policy=policy) is not None:
+        if self.send(expected, "change_policy", replaces=replaces, policy=policy) is not None:
             self.model.version += 1
 
     @precondition(lambda self: self.count > 15)
@@ -217,9 +218,9 @@ class Machine(RuleBasedStateMachine):
         assert self.host.close_study()["closed"] == closed
         self.model.closed = True
 
-    @rule(politely=st.booleans())
-    def restart(self, politely: bool) -> None:
-        if politely:
+    @rule(with_shutdown=st.booleans())
+    def restart(self, with_shutdown: bool) -> None:
+        if with_shutdown:
             self.host.close()
         else:
             self.host.batch.runner.close()
@@ -230,23 +231,23 @@ class Machine(RuleBasedStateMachine):
         if hasattr(self, "model"):
             if not self.pooled:
                 self._compare()
-            self.host.check()
+            self.host.replay()
             assert self.host.issues() == []
         self.host.close()
         self.folder.cleanup()
 
     def _compare(self) -> None:
-        """What can be read is what the model knows."""
+        """Compare the decisions that the service returns with those of the model."""
         names = ("id", "arm", "played", "reward", "state", "delivered")
         for unit, steps in self.model.units.items():
             found = self.host.queries.decisions("sleep", unit)["items"]
-            known = [(step.id, step.arm, step.played, step.value, step.state, step.delivered) for step in steps]
-            assert [tuple(each[name] for name in names) for each in found] == known
+            expected = [(step.id, step.arm, step.played, step.value, step.state, step.delivered) for step in steps]
+            assert [tuple(each[name] for name in names) for each in found] == expected
 
 
-def test_the_service_is_what_the_model_is() -> None:
-    examples, steps = amount(25, 200), amount(30, 50)
-    shape = settings(
+def test_service_responds_as_the_model() -> None:
+    examples, steps = scaled(25, 200), scaled(30, 50)
+    options = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
@@ -256,5 +257,5 @@ def test_the_service_is_what_the_model_is() -> None:
         print_blob=False,
         phases=[Phase.generate],
     )
-    run_state_machine_as_test(Machine, settings=shape)
-    keep("model", runs=examples, steps_a_run=steps, asked=Machine.steps)
+    run_state_machine_as_test(Machine, settings=options)
+    save("model", runs=examples, steps_per_run=steps, requests=Machine.requests)

@@ -31,8 +31,7 @@ from larl.service.ops.replay import Replay, ReplaySummary
 from larl.service.storage.database import Database, StorageError
 from larl.service.storage.events import EventKind
 from larl.service.storage.journal import Journal
-from tests.service.studying import client as new_client
-from tests.service.studying import done
+from tests.service.study_client import content, service_client
 
 OLD = Path(__file__).with_name("old")
 JOURNAL, BACKUP = OLD / "journal-1.db", OLD / "journal-1.backup.gz"
@@ -51,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(file: Path) -> Iterator[TestClient]:
     """A service of that copy."""
-    with new_client(file.parent) as found:
+    with service_client(file.parent) as found:
         yield found
 
 
@@ -101,8 +100,8 @@ def test_replay_finds_changes_of_an_old_journal(file: Path, old: str, new: str) 
         changed = connection.execute("UPDATE journal SET answer = replace(answer, ?, ?)", (old, new))
         assert changed.rowcount == EVENTS
     connection.close()
-    done = typer.testing.CliRunner().invoke(app, ["replay", f"sqlite:///{file}"])
-    assert (done.exit_code, done.stderr[:13]) == (3, "mismatch: row")
+    result = typer.testing.CliRunner().invoke(app, ["replay", f"sqlite:///{file}"])
+    assert (result.exit_code, result.stderr[:13]) == (3, "mismatch: row")
 
 
 @pytest.mark.parametrize("study", DECISIONS)
@@ -117,17 +116,17 @@ def test_exports_of_an_old_journal_are_byte_identical(file: Path, tmp_path: Path
 
 @pytest.mark.parametrize("study", DECISIONS)
 def test_old_study_is_served_with_the_new_field_names(client: TestClient, study: str) -> None:
-    info = done(client.get(f"/v1/studies/{study}"))
+    info = content(client.get(f"/v1/studies/{study}"))
     assert (info["min_probability"], info["max_delay"]) == SETTINGS[study]
     assert set(info) == set(StudyInfo.__dataclass_fields__)
-    assert {"status"} == set(done(client.get(f"/v1/studies/{study}/rewards"))["items"][0]) & {"status", "taken"}
-    overview = done(client.get(f"/v1/studies/{study}/overview"))
+    assert {"status"} == set(content(client.get(f"/v1/studies/{study}/rewards"))["items"][0]) & {"status", "taken"}
+    overview = content(client.get(f"/v1/studies/{study}/overview"))
     assert (overview["decisions"], overview["behind"]) == (DECISIONS[study], 0)
     assert sum(overview["states"].values()) == DECISIONS[study]
-    roster = done(client.get(f"/v1/studies/{study}/roster"))["items"]
+    roster = content(client.get(f"/v1/studies/{study}/roster"))["items"]
     assert sum(unit["decisions"] for unit in roster) == DECISIONS[study]
-    last = done(client.get(f"/v1/studies/{study}/units/{roster[0]['unit']}/overview"))["steps"][-1]
-    assert last == done(client.get(f"/v1/decisions/{last['id']}"))
+    last = content(client.get(f"/v1/studies/{study}/units/{roster[0]['unit']}/overview"))["steps"][-1]
+    assert last == content(client.get(f"/v1/decisions/{last['id']}"))
 
 
 def test_new_events_follow_the_old_ones(client: TestClient, file: Path, rows: list[Row]) -> None:
@@ -137,13 +136,15 @@ def test_new_events_follow_the_old_ones(client: TestClient, file: Path, rows: li
         ("trial", "new", 0, None),
     ):
         path, body = f"/v1/studies/{study}/decisions", {"unit": unit, "key": f"new-{unit}", "context": context}
-        decision = done(client.post(path, json=body))
+        decision = content(client.post(path, json=body))
         assert (decision["t"], decision["source"]) == (t, "policy")
-        reward = done(client.post(f"/v1/decisions/{decision['id']}/reward", json={"key": f"new-{unit}", "value": 0.5}))
+        reward = content(
+            client.post(f"/v1/decisions/{decision['id']}/reward", json={"key": f"new-{unit}", "value": 0.5})
+        )
         assert reward["status"] == "learnt"
     late = rows[111][4]  # the first decision of trial: within its maximum delay, so that its reward can be corrected
     path, body = f"/v1/decisions/{late}/reward", {"key": "correction", "value": 0.75}
-    assert done(client.post(path, json=body))["status"] == "corrected"
+    assert content(client.post(path, json=body))["status"] == "corrected"
     client.__exit__(None, None, None)  # saves snapshots
     assert stored_rows(file)[:EVENTS] == rows
     assert replayed(file)[:2] == (EVENTS + 8, sum(DECISIONS.values()) + 3)
@@ -158,7 +159,7 @@ def test_agent_of_an_old_unit_has_learnt_its_rewards(client: TestClient) -> None
         assert decision.arm == step["arm"]
         agent.observe(decision.id, float(step["reward"]))
     expected = agent.decide()
-    found = done(client.post("/v1/studies/trial/decisions", json={"unit": "p0", "key": "next"}))
+    found = content(client.post("/v1/studies/trial/decisions", json={"unit": "p0", "key": "next"}))
     for name in ("t", "arm", "probabilities", "expected", "width", "explored"):
         assert found[name] == getattr(expected, name)
 

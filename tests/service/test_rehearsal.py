@@ -1,4 +1,4 @@
-"""A dress rehearsal at a real service: it passes where the service is right, and tells where it is not."""
+"""Rehearsals with a service that runs as a process: they pass if its records are right, and report differences."""
 
 import json
 import re
@@ -19,11 +19,12 @@ from larl.rehearsal.plan import Plan, read_plan
 from larl.rehearsal.run import rehearse
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database
-from tests.service.running import LARL, running
+from tests.service.processes import LARL
+from tests.service.service_process import serving_folder
 from tests.waiting import PATIENCE
 
 EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
-FINE = """
+VALID = """
 units = 6
 steps = 20
 clients = 3
@@ -50,36 +51,36 @@ malformed = 0.2
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The address of a service that asks for tokens, and one of them."""
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of a service, and the token of an admin."""
     folder = tmp_path_factory.mktemp("served")
     database = Database(f"sqlite:///{folder / 'study.db'}", create=True)
     token = Auth(database).create("*", "admin")
     database.close()
-    with running(folder) as address:
+    with serving_folder(folder) as address:
         yield address, token
 
 
 @pytest.fixture
-def client(place: tuple[str, str]) -> Iterator[Client]:
-    with Client(*place) as found:
+def client(service: tuple[str, str]) -> Iterator[Client]:
+    with Client(*service) as found:
         yield found
 
 
-def plan(folder: Path, text: str = FINE, **more: Any) -> Plan:
+def plan(folder: Path, text: str = VALID, **more: Any) -> Plan:
     path = folder / "rehearsal.toml"
     path.write_text(text, encoding="utf-8")
     return read_plan(path, f"s{uuid4().hex[:12]}", **more)
 
 
-def run(folder: Path, place: tuple[str, str], *options: str) -> Any:
-    (folder / "rehearsal.toml").write_text(FINE, encoding="utf-8")
-    address, token = place
-    words = ["rehearse", str(folder / "rehearsal.toml"), "--url", address, "--out", str(folder / "out"), *options]
-    return CliRunner().invoke(app, words, env={"LARL_TOKEN": token})
+def run(folder: Path, service: tuple[str, str], *options: str) -> Any:
+    (folder / "rehearsal.toml").write_text(VALID, encoding="utf-8")
+    address, token = service
+    arguments = ["rehearse", str(folder / "rehearsal.toml"), "--url", address, "--out", str(folder / "out"), *options]
+    return CliRunner().invoke(app, arguments, env={"LARL_TOKEN": token})
 
 
-def test_the_example_shows_every_key() -> None:
+def test_example_has_every_key() -> None:
     found = read_plan(EXAMPLE)
     assert (found.units, found.steps, found.seed, found.clients) == (70, 140, 0, 8)
     assert found.world == larl.LatentAR([0.9], [-1, 1], [0, 0])
@@ -88,8 +89,8 @@ def test_the_example_shows_every_key() -> None:
         assert re.search(rf"^(# )?{name} = ", text, re.M) or name == "version", name
 
 
-def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str]) -> None:
-    done = run(tmp_path, place, "--study", "whole")
+def test_rehearsal_command(tmp_path: Path, service: tuple[str, str]) -> None:
+    done = run(tmp_path, service, "--study", "complete")
     assert done.exit_code == 0, done.output
     assert "The service's records match exactly what was sent" in done.output
     found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())
@@ -99,18 +100,18 @@ def test_a_rehearsal_from_the_command_line(tmp_path: Path, place: tuple[str, str
     assert set(found["states"]) == {"observed", "corrected", "missing", "late", "pending", "unavailable"}
     assert set(found["statuses"]) == {"learnt", "repaired", "corrected", "repeated", "late", "filled in"}
     assert set(found["sources"]) == {"policy", "host", "unavailable"}
-    assert len(found["sent"]) == 9, "every kind of traffic"
-    assert len(found["refused"]) == 11, "all that is malformed"
+    assert len(found["sent"]) == 9, "all kinds of traffic"
+    assert len(found["refused"]) == 11, "all kinds of malformed requests"
     assert all(name.startswith("4") for name in found["refused"])
     assert found["arms"]["nothing"]["mean"] + found["arms"]["prompt"]["mean"] == pytest.approx(1.0)
     assert found["regret"]["mean"] > 0.0 < found["regret"]["se"]
     assert 0.0 < found["latency"]["decision"]["p50"] <= found["latency"]["decision"]["p99"]
-    assert "Rehearsal of whole" in page
-    assert "http" not in page.replace("http-equiv", ""), "it asks nothing of the network"
+    assert "Rehearsal of complete" in page
+    assert "http" not in page.replace("http-equiv", ""), "the page must not use the network"
 
 
-def test_in_a_cohort_with_defaults_and_units_that_must_register(tmp_path: Path, client: Client) -> None:
-    text = FINE.replace(
+def test_rehearsal_with_pooling_default_rewards_and_explicit_registration(tmp_path: Path, client: Client) -> None:
+    text = VALID.replace(
         "max_delay = 4", 'max_delay = 4\npooling = "full"\ndefault_reward = 0.5\nregistration = "explicit"'
     )
     found = rehearse(plan(tmp_path, text), client, requires_token=True)
@@ -118,18 +119,18 @@ def test_in_a_cohort_with_defaults_and_units_that_must_register(tmp_path: Path, 
     assert found.states["defaulted"] > 0
 
 
-def test_one_seed_is_one_rehearsal(tmp_path: Path, client: Client) -> None:
-    def figures(**more: Any) -> dict[str, Any]:
+def test_same_seed_gives_the_same_rehearsal(tmp_path: Path, client: Client) -> None:
+    def results(**more: Any) -> dict[str, Any]:
         found = rehearse(plan(tmp_path, **more), client, requires_token=True).to_dict()
         return {name: value for name, value in found.items() if name not in ("study", "seconds", "latency")}
 
-    first = figures()
-    assert figures() == first
-    assert figures(seed=1)["sent"] != first["sent"]
+    first = results()
+    assert results() == first
+    assert results(seed=1)["sent"] != first["sent"]
 
 
-class Meddling(Client):
-    """While the rehearsal looks at the records, somebody else has used the study."""
+class MeddlingClient(Client):
+    """Changes the study before the rehearsal reads the records."""
 
     def decisions(self, study: str, unit: str | None = None) -> Iterator[DecisionRecord]:
         found = list(super().decisions(study, unit))
@@ -140,9 +141,11 @@ class Meddling(Client):
         return super().decisions(study, unit)
 
 
-def test_what_was_not_sent_is_found(tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("larl.client.Client", Meddling)
-    done = run(tmp_path, place, "--study", "meddled")
+def test_changes_by_another_client_are_reported(
+    tmp_path: Path, service: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("larl.client.Client", MeddlingClient)
+    done = run(tmp_path, service, "--study", "meddled")
     assert done.exit_code == 3
     assert re.search(r"error: 4 differences .* The first: unit-\d+: the reward of decision meddled\.", done.output)
     found = json.loads((tmp_path / "out" / "rehearsal.json").read_text())["differences"]
@@ -150,80 +153,88 @@ def test_what_was_not_sent_is_found(tmp_path: Path, place: tuple[str, str], monk
     assert "stranger: an unknown unit" in found
 
 
-class Closing(Client):
-    """A study is closed by somebody else as soon as it is made."""
+class ClosingClient(Client):
+    """Closes a study as soon as it is created."""
 
-    def create_study(self, study: str, *words: Any, **terms: Any) -> StudyInfo:
-        made = super().create_study(study, *words, **terms)
-        self.close_study(study, "enough")
-        return made
+    def create_study(self, study: str, *arguments: Any, **settings: Any) -> StudyInfo:
+        info = super().create_study(study, *arguments, **settings)
+        self.close_study(study, "done")
+        return info
 
 
-def test_a_request_that_should_be_accepted_and_is_not_is_a_difference(tmp_path: Path, place: tuple[str, str]) -> None:
-    with Closing(*place) as client:
+def test_refusal_of_a_valid_request_is_a_difference(tmp_path: Path, service: tuple[str, str]) -> None:
+    with ClosingClient(*service) as client:
         found = rehearse(plan(tmp_path, steps=3), client)
     assert len(found.differences) == 6
     assert "was refused (409: " in found.differences[0]
     assert "closed" in found.differences[0]
 
 
-def test_a_study_in_use_is_left_alone(tmp_path: Path, place: tuple[str, str], client: Client) -> None:
+def test_study_with_decisions_is_not_used(tmp_path: Path, service: tuple[str, str], client: Client) -> None:
     client.create_study("used", ["nothing", "prompt"], {"policy": "UCB"}, seed=0, min_probability=0.1, max_delay=4)
-    client.decide("used", "somebody")
-    done = run(tmp_path, place, "--study", "used")
+    client.decide("used", "unit-1")
+    done = run(tmp_path, service, "--study", "used")
     assert done.exit_code == 2
     assert "study = 'used' is not usable; accepted: a study of its own" in done.output
     assert len(list(client.decisions("used"))) == 1
 
 
-def test_mistakes_are_one_line(tmp_path: Path, place: tuple[str, str]) -> None:
-    by = "an admin's token of this service, by --token or LARL_TOKEN"
-    wrong = run(tmp_path, place, "--token", "larl_wrong")
-    assert (wrong.exit_code, wrong.output) == (2, f"error: {place[0]}: the token is not accepted; accepted: {by}\n")
-    (tmp_path / "rehearsal.toml").write_text(FINE, encoding="utf-8")
-    words = ["rehearse", str(tmp_path / "rehearsal.toml"), "--url", place[0], "--out", str(tmp_path / "new")]
-    without = CliRunner(env={"LARL_TOKEN": None}).invoke(app, words)
-    assert (without.exit_code, without.output) == (2, f"error: {place[0]}: a token is required; accepted: {by}\n")
+def test_errors_are_one_line(tmp_path: Path, service: tuple[str, str]) -> None:
+    accepted = "an admin's token of this service, by --token or LARL_TOKEN"
+    wrong = run(tmp_path, service, "--token", "larl_wrong")
+    assert (wrong.exit_code, wrong.output) == (
+        2,
+        f"error: {service[0]}: the token is not accepted; accepted: {accepted}\n",
+    )
+    (tmp_path / "rehearsal.toml").write_text(VALID, encoding="utf-8")
+    arguments = ["rehearse", str(tmp_path / "rehearsal.toml"), "--url", service[0], "--out", str(tmp_path / "new")]
+    without = CliRunner(env={"LARL_TOKEN": None}).invoke(app, arguments)
+    assert (without.exit_code, without.output) == (
+        2,
+        f"error: {service[0]}: a token is required; accepted: {accepted}\n",
+    )
     assert not (tmp_path / "new").exists()
-    taken = run(tmp_path, (place[0] + "/nowhere", place[1]))
-    assert taken.exit_code == 2
-    assert taken.output.startswith(f"error: {place[0]}/nowhere: there is no such address: /nowhere/v1/studies;")
-    assert taken.output.count("\n") == 1
+    wrong = run(tmp_path, (service[0] + "/nowhere", service[1]))
+    assert wrong.exit_code == 2
+    assert wrong.output.startswith(f"error: {service[0]}/nowhere: there is no such address: /nowhere/v1/studies;")
+    assert wrong.output.count("\n") == 1
 
 
 @pytest.mark.timing
-def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
-    (tmp_path / "rehearsal.toml").write_text(FINE, encoding="utf-8")
-    words = [
+def test_interrupted_rehearsal_writes_nothing(tmp_path: Path, service: tuple[str, str]) -> None:
+    (tmp_path / "rehearsal.toml").write_text(VALID, encoding="utf-8")
+    arguments = [
         "rehearse",
         "rehearsal.toml",
         "--url",
-        place[0],
+        service[0],
         "--token",
-        place[1],
+        service[1],
         "--steps",
         "100000",
         "--study",
         "long",
     ]
     process = subprocess.Popen(
-        [*LARL, *words],
+        [*LARL, *arguments],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may ignore it
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # the process that runs the tests may ignore it
     )
     assert process.stderr is not None
     assert "%" in process.stderr.readline(), "progress"
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=PATIENCE)[1]
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
+    output = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
     assert not (tmp_path / "results" / "rehearsal").exists()
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("units = 6", "units = 0", r":2: units = 0 .*a whole number from 1"),
         ("units = 6", "unit = 6", r":2: unit = 6 .*only the keys study, world"),
@@ -249,9 +260,9 @@ def test_stopped_it_stops(tmp_path: Path, place: tuple[str, str]) -> None:
         ),
     ],
 )
-def test_a_file_is_checked_before_anything_starts(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_invalid_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "rehearsal.toml"
-    assert old in FINE
-    path.write_text(FINE.replace(old, new), encoding="utf-8")
-    with pytest.raises(larl.InvalidValue, match=said):
+    assert old in VALID
+    path.write_text(VALID.replace(old, new), encoding="utf-8")
+    with pytest.raises(larl.InvalidValue, match=message):
         read_plan(path)

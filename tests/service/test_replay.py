@@ -1,4 +1,4 @@
-"""A replay comes to what is stored; whatever was changed in a storage is found and named."""
+"""A replay derives exactly what is stored, and names every change of a storage."""
 
 import shutil
 import sqlite3
@@ -15,30 +15,31 @@ from larl.service.ops.integrity import Mismatch, check_complete
 from larl.service.ops.replay import Replay
 from larl.service.storage.database import Database
 from larl.service.storage.journal import Journal
-from tests.service import records
+from tests.service.host import LARL, UCB
+from tests.service.sample_journal import SampleHost, write_sample
 
 KINDS = {"study", "policy", "closed", "unit", "decision", "reward", "default", "delivered", "issue", "resolved"}
-TAKEN = {"learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"}
+STATUSES = {"learnt", "missing", "repaired", "corrected", "repeated", "late", "stored"}
 
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("replay") / "all.db"
-    records.everything(path)
+    write_sample(path)
     return path
 
 
-def replayed(path: Path, room: int = 2**20, study: str | None = None) -> Any:
+def replayed(path: Path, capacity: int = 2**20, study: str | None = None) -> Any:
     database = Database(f"sqlite:///{path}")
     try:
         check_complete(database)
-        return Replay(Journal(database), study, room).run()
+        return Replay(Journal(database), study, capacity).run()
     finally:
         database.close()
 
 
 def mismatch(path: Path, *statements: str) -> Mismatch:
-    """Run SQL on a storage whose journal may be changed; returns the mismatch that a replay finds."""
+    """Change the journal of a storage with SQL; return the mismatch that a replay finds."""
     with sqlite3.connect(path) as connection:
         for name in ("no_update", "no_delete"):
             connection.execute(f"DROP TRIGGER {name}")
@@ -52,44 +53,45 @@ def mismatch(path: Path, *statements: str) -> Mismatch:
 
 @pytest.fixture
 def change(storage: Path, tmp_path: Path) -> Callable[..., Mismatch]:
-    """`mismatch` of a copy."""
+    """`mismatch` with a copy of the storage."""
     path = tmp_path / "copy.db"
     shutil.copy(storage, path)
     return partial(mismatch, path)
 
 
-def one(storage: Path, where: str) -> tuple[int, str]:
-    """Number and answer of a row."""
+def first_event(storage: Path, where: str) -> tuple[int, str]:
+    """Return number and response of the first event that satisfies a condition."""
     with sqlite3.connect(storage) as connection:
         found = connection.execute(f"SELECT seq, answer FROM journal WHERE {where} ORDER BY seq").fetchone()
     connection.close()
     return int(found[0]), str(found[1])
 
 
-def swapped(one: int, other: int) -> list[str]:
+def swap(one: int, other: int) -> list[str]:
+    """Return the SQL statements that swap two events."""
     moves = ((one, -1), (other, one), (-1, other))
     return [f"UPDATE journal SET seq = {new} WHERE seq = {old}" for old, new in moves]
 
 
-def test_everything_is_replayed(storage: Path) -> None:
+def test_events_of_every_kind_replay_exactly(storage: Path) -> None:
     with sqlite3.connect(storage) as connection:
         kinds = {kind for (kind,) in connection.execute("SELECT kind FROM journal")}
         sources = {s for (s,) in connection.execute("SELECT answer->>'source' FROM journal WHERE kind='decision'")}
-        taken = {t for (t,) in connection.execute("SELECT answer->>'status' FROM journal WHERE kind='reward'")}
+        statuses = {s for (s,) in connection.execute("SELECT answer->>'status' FROM journal WHERE kind='reward'")}
         rows = connection.execute("SELECT count(*) FROM journal").fetchone()[0]
     connection.close()
     assert kinds == KINDS
     assert sources == {"policy", "fallback", "host", "unavailable"}
-    assert taken == TAKEN
+    assert statuses == STATUSES
     done = replayed(storage)
     assert (done.events, done.other_versions) == (rows, {})
 
 
-def test_minds_that_were_let_go_come_back_the_same(storage: Path) -> None:
-    assert replayed(storage, room=1) == replayed(storage)
+def test_agents_that_were_evicted_are_rebuilt_identically(storage: Path) -> None:
+    assert replayed(storage, capacity=1) == replayed(storage)
 
 
-def test_one_study_of_several(storage: Path) -> None:
+def test_one_of_several_studies_can_be_replayed(storage: Path) -> None:
     assert 0 < replayed(storage, study="together").events < replayed(storage).events
 
 
@@ -117,26 +119,26 @@ def test_one_study_of_several(storage: Path) -> None:
         ("kind = 'study' AND study = 'alone'", '"max_delay":3', '"max_delay":4', "max_delay"),
     ],
 )
-def test_a_changed_answer_is_named(
+def test_changed_field_of_a_response_is_named(
     storage: Path, change: Callable[..., Mismatch], where: str, old: str, new: str, what: str
 ) -> None:
-    seq, answer = one(storage, where)
-    assert old in answer
+    seq, response = first_event(storage, where)
+    assert old in response
     found = change(f"UPDATE journal SET answer = replace(answer, '{old}', '{new}') WHERE seq = {seq}")
     assert (found.seq, found.what) == (seq, what)
 
 
-def test_the_last_digit_of_a_probability(storage: Path, change: Callable[..., Mismatch]) -> None:
-    seq, _ = one(storage, "answer->>'source' = 'policy' AND answer->'probabilities'->>'go' = 0.9")
+def test_changed_last_digit_of_a_probability_is_found(storage: Path, change: Callable[..., Mismatch]) -> None:
+    seq, _ = first_event(storage, "answer->>'source' = 'policy' AND answer->'probabilities'->>'go' = 0.9")
     found = change(f"UPDATE journal SET answer = replace(answer, '0.9', '0.9000000000000001') WHERE seq = {seq}")
     assert (found.seq, found.what, found.stored) == (seq, "probabilities.go", 0.9000000000000001)
     assert found.derived == 0.9
 
 
-def test_a_reward_changed_in_all_its_places_is_seen_by_what_followed(
+def test_reward_changed_in_request_and_response_is_found_by_its_effect(
     storage: Path, change: Callable[..., Mismatch]
 ) -> None:
-    seq, _ = one(storage, "kind = 'reward' AND answer->>'status' = 'learnt'")
+    seq, _ = first_event(storage, "kind = 'reward' AND answer->>'status' = 'learnt'")
     new = "request = replace(request, '\"value\":0.5', '\"value\":0.6'), answer = replace(answer, '0.5', '0.6')"
     found = change(f"UPDATE journal SET {new} WHERE seq = {seq}")
     assert found.seq > seq
@@ -144,16 +146,16 @@ def test_a_reward_changed_in_all_its_places_is_seen_by_what_followed(
 
 
 @pytest.mark.parametrize("column", ["ref", "number", "unit"])
-def test_a_changed_column(storage: Path, change: Callable[..., Mismatch], column: str) -> None:
-    seq, _ = one(storage, "kind = 'decision' AND study = 'trial' AND number = 5")
+def test_changed_column_is_named(storage: Path, change: Callable[..., Mismatch], column: str) -> None:
+    seq, _ = first_event(storage, "kind = 'decision' AND study = 'trial' AND number = 5")
     value = {"ref": "'trial.0-5-0123456789abcdef'", "number": "9", "unit": "'p9'"}[column]
     found = change(f"UPDATE journal SET {column} = {value} WHERE seq = {seq}")
     assert (found.seq, found.what) == (seq, column)
 
 
 @pytest.mark.parametrize("kind", ["default", "decision", "unit", "reward"])
-def test_a_missing_row(storage: Path, change: Callable[..., Mismatch], kind: str) -> None:
-    seq, _ = one(storage, f"kind = '{kind}'")
+def test_missing_event_is_found(storage: Path, change: Callable[..., Mismatch], kind: str) -> None:
+    seq, _ = first_event(storage, f"kind = '{kind}'")
     found = change(f"DELETE FROM journal WHERE seq = {seq}")
     assert (found.seq, found.what) == (seq, "row")
 
@@ -161,10 +163,10 @@ def test_a_missing_row(storage: Path, change: Callable[..., Mismatch], kind: str
 @pytest.mark.parametrize(
     ("kind", "what"), [("default", "default reward"), ("reward", "width"), ("unit", "decision"), ("decision", "reward")]
 )
-def test_a_missing_row_whose_gap_was_closed(
+def test_missing_event_is_found_also_if_the_others_are_renumbered(
     storage: Path, change: Callable[..., Mismatch], kind: str, what: str
 ) -> None:
-    seq, _ = one(storage, f"kind = '{kind}' AND study = 'alone'")
+    seq, _ = first_event(storage, f"kind = '{kind}' AND study = 'alone'")
     found = change(
         f"DELETE FROM journal WHERE seq = {seq}",
         f"UPDATE journal SET seq = -seq WHERE seq > {seq}",
@@ -173,48 +175,48 @@ def test_a_missing_row_whose_gap_was_closed(
     assert (found.seq >= seq, found.what) == (True, what)
 
 
-def test_a_default_reward_that_came_before_its_time(tmp_path: Path) -> None:
+def test_default_reward_before_another_event_is_found(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    host = records.Host(f"sqlite:///{path}")
-    host.study("s", records.UCB, seed=1, max_delay=2)
+    host = SampleHost(f"sqlite:///{path}")
+    host.create_study("s", UCB, seed=1, max_delay=2)
     for _ in range(3):
         last = host.decide("s", "u")
-        host.delivered(last)
+        host.deliver(last)
     host.close()
-    seq, _ = one(path, "kind = 'default'")
-    found = mismatch(path, *swapped(seq - 1, seq))
+    seq, _ = first_event(path, "kind = 'default'")
+    found = mismatch(path, *swap(seq - 1, seq))
     assert (found.seq, "a decision must follow a default reward" in str(found)) == (seq, True)
 
 
-def test_a_default_reward_that_was_not_due(storage: Path, change: Callable[..., Mismatch]) -> None:
-    seq, _ = one(storage, "kind = 'default'")
-    late, _ = one(storage, "study = 'alone' AND kind = 'closed'")
-    found = change(*swapped(seq, late))
+def test_event_after_the_end_of_a_study_is_found(storage: Path, change: Callable[..., Mismatch]) -> None:
+    seq, _ = first_event(storage, "kind = 'default'")
+    closed, _ = first_event(storage, "study = 'alone' AND kind = 'closed'")
+    found = change(*swap(seq, closed))
     assert found.seq == seq + 1
     assert "closed" in str(found)
 
 
-def test_rows_that_changed_places(storage: Path, change: Callable[..., Mismatch]) -> None:
-    seq, _ = one(storage, "kind = 'reward' AND answer->>'status' = 'repaired'")
-    found = change(*swapped(seq, seq + 1))
+def test_swapped_events_are_found(storage: Path, change: Callable[..., Mismatch]) -> None:
+    seq, _ = first_event(storage, "kind = 'reward' AND answer->>'status' = 'repaired'")
+    found = change(*swap(seq, seq + 1))
     assert (found.seq, found.what, found.stored, found.derived) == (seq, "status", "corrected", "repaired")
 
 
 @pytest.mark.parametrize("pooling", ["none", "partial"])
-def test_a_reward_is_in_time_whenever_the_service_was_restarted(tmp_path: Path, pooling: str) -> None:
+def test_status_of_a_reward_does_not_depend_on_restarts(tmp_path: Path, pooling: str) -> None:
     path = tmp_path / "s.db"
-    host = records.Host(f"sqlite:///{path}")
-    host.study("s", records.LARL, seed=1, pooling=pooling)
-    names = [host.decide("s", "u") for _ in range(6)]
+    host = SampleHost(f"sqlite:///{path}")
+    host.create_study("s", LARL, seed=1, pooling=pooling)
+    decisions = [host.decide("s", "u") for _ in range(6)]
     host.close()
-    host = records.Host(f"sqlite:///{path}")
-    assert host.reward(names[-1], 0.5) == "learnt"
-    assert host.reward(names[0], 0.5) == "repaired"
+    host = SampleHost(f"sqlite:///{path}")
+    assert host.reward(decisions[-1], 0.5) == "learnt"
+    assert host.reward(decisions[0], 0.5) == "repaired"
     host.close()
     assert replayed(path).decisions == 6
 
 
-def test_the_command_line(storage: Path, tmp_path: Path) -> None:
+def test_replay_command(storage: Path, tmp_path: Path) -> None:
     run = typer.testing.CliRunner().invoke
     done = run(app, ["replay", f"sqlite:///{storage}"])
     assert done.exit_code == 0, done.output
@@ -237,7 +239,7 @@ def test_the_command_line(storage: Path, tmp_path: Path) -> None:
     assert run(app, ["replay", f"sqlite:///{tmp_path / 'none.db'}"]).exit_code == 1
 
 
-def test_a_damaged_file(storage: Path, tmp_path: Path) -> None:
+def test_damaged_file_is_an_error(storage: Path, tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
     data = bytearray(storage.read_bytes())
     data[8192:8292] = bytes(100)

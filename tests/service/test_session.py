@@ -1,4 +1,4 @@
-"""People log in to the page with a token, and out."""
+"""Sessions of the page: log in with a token, log out."""
 
 import asyncio
 from pathlib import Path
@@ -9,108 +9,106 @@ import pytest
 from larl.service.http import rate_limit
 from larl.service.http.auth import Auth, Principal
 from larl.service.storage.database import Database
-from tests.service.studying import client, make_study
+from tests.service.study_client import create_study, service_client
 
 PAGE = {"X-Larl-Page": "1"}
 
 
-def test_a_token_becomes_a_session_that_can_be_ended(tmp_path: Path) -> None:
-    with client(tmp_path) as someone:
-        make_study(someone)
-        del someone.headers["Authorization"]
-        assert someone.get("/v1/session").json() == {"token": None, "role": None, "study": None}
-        assert someone.get("/v1/studies/sleep/overview").status_code == 401
-        entered = someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
-        assert entered.json()["role"] == "admin"
-        assert someone.token.split("_")[1] == entered.json()["token"]
-        cookie = entered.headers["set-cookie"]
+def test_log_in_and_log_out(tmp_path: Path) -> None:
+    with service_client(tmp_path) as client:
+        create_study(client)
+        del client.headers["Authorization"]
+        assert client.get("/v1/session").json() == {"token": None, "role": None, "study": None}
+        assert client.get("/v1/studies/sleep/overview").status_code == 401
+        response = client.post("/v1/session", json={"token": client.token}, headers=PAGE)
+        assert response.json()["role"] == "admin"
+        assert client.token.split("_")[1] == response.json()["token"]
+        cookie = response.headers["set-cookie"]
         assert cookie.startswith("larl_session=")
         assert {"HttpOnly", "Path=/", "SameSite=strict"} <= set(cookie.split("; "))
         assert "Secure" not in cookie
-        assert someone.get("/v1/session").json() == entered.json()
-        assert someone.get("/v1/studies/sleep/overview").status_code == 200
-        secret = someone.cookies["larl_session"]
-        assert someone.delete("/v1/session", headers=PAGE).status_code == 204
-        assert "larl_session" not in someone.cookies
-        someone.cookies["larl_session"] = secret
-        assert someone.get("/v1/studies/sleep/overview").status_code == 401
+        assert client.get("/v1/session").json() == response.json()
+        assert client.get("/v1/studies/sleep/overview").status_code == 200
+        secret = client.cookies["larl_session"]
+        assert client.delete("/v1/session", headers=PAGE).status_code == 204
+        assert "larl_session" not in client.cookies
+        client.cookies["larl_session"] = secret
+        assert client.get("/v1/studies/sleep/overview").status_code == 401
 
 
-def test_behind_tls_the_cookie_goes_nowhere_else(tmp_path: Path) -> None:
-    with client(tmp_path, behind_tls=True) as someone:
-        entered = someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
-        assert "Secure" in entered.headers["set-cookie"].split("; ")
+def test_cookie_is_secure_behind_tls(tmp_path: Path) -> None:
+    with service_client(tmp_path, behind_tls=True) as client:
+        response = client.post("/v1/session", json={"token": client.token}, headers=PAGE)
+        assert "Secure" in response.headers["set-cookie"].split("; ")
 
 
-def test_a_new_session_ends_the_old_one(tmp_path: Path) -> None:
-    with client(tmp_path) as someone:
-        del someone.headers["Authorization"]
-        someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
-        first = someone.cookies["larl_session"]
-        someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
-        assert someone.cookies["larl_session"] != first
-        someone.cookies.clear()
-        someone.cookies["larl_session"] = first
-        assert someone.get("/v1/session").json()["role"] is None
+def test_new_session_ends_the_old_one(tmp_path: Path) -> None:
+    with service_client(tmp_path) as client:
+        del client.headers["Authorization"]
+        client.post("/v1/session", json={"token": client.token}, headers=PAGE)
+        first = client.cookies["larl_session"]
+        client.post("/v1/session", json={"token": client.token}, headers=PAGE)
+        assert client.cookies["larl_session"] != first
+        client.cookies.clear()
+        client.cookies["larl_session"] = first
+        assert client.get("/v1/session").json()["role"] is None
 
 
-def test_who_may_not_enter(tmp_path: Path) -> None:
-    with client(tmp_path) as someone:
-        del someone.headers["Authorization"]
-        enter = {"token": someone.token}
-        assert someone.post("/v1/session", json=enter).status_code == 403  # not from the page
-        wrong = someone.post("/v1/session", json={"token": someone.token[:-1] + "!"}, headers=PAGE)
+def test_refused_logins(tmp_path: Path) -> None:
+    with service_client(tmp_path) as client:
+        del client.headers["Authorization"]
+        login = {"token": client.token}
+        assert client.post("/v1/session", json=login).status_code == 403  # without the header of the page
+        wrong = client.post("/v1/session", json={"token": client.token[:-1] + "!"}, headers=PAGE)
         assert wrong.status_code == 401
-        assert someone.token not in wrong.text
-        host = Auth(someone.app.state.service.queries.journal.database).create("*", "host")
-        refused = someone.post("/v1/session", json={"token": host}, headers=PAGE)
+        assert client.token not in wrong.text
+        host = Auth(client.app.state.service.queries.journal.database).create("*", "host")
+        refused = client.post("/v1/session", json={"token": host}, headers=PAGE)
         assert refused.status_code == 403
         assert "analyst" in refused.json()["detail"]
         assert "set-cookie" not in refused.headers
 
 
-def test_a_session_changes_something_only_from_the_page(tmp_path: Path) -> None:
-    with client(tmp_path) as someone:
-        make_study(someone)
-        del someone.headers["Authorization"]
-        someone.post("/v1/session", json={"token": someone.token}, headers=PAGE)
-        path, words = "/v1/studies/sleep/close", {"reason": "done"}
-        assert someone.post(path, json=words).status_code == 403
-        assert someone.post(path, json=words, headers=PAGE).status_code == 200
-        assert someone.delete("/v1/session").status_code == 403
-        assert someone.get("/v1/session").json()["role"] == "admin"
+def test_session_can_write_only_with_the_header_of_the_page(tmp_path: Path) -> None:
+    with service_client(tmp_path) as client:
+        create_study(client)
+        del client.headers["Authorization"]
+        client.post("/v1/session", json={"token": client.token}, headers=PAGE)
+        path, body = "/v1/studies/sleep/close", {"reason": "done"}
+        assert client.post(path, json=body).status_code == 403
+        assert client.post(path, json=body, headers=PAGE).status_code == 200
+        assert client.delete("/v1/session").status_code == 403
+        assert client.get("/v1/session").json()["role"] == "admin"
 
 
-def test_nobody_tries_tokens_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # all in one moment
-    with client(tmp_path) as someone:
-        tries = [someone.post("/v1/session", json={"token": f"larl_{i}"}, headers=PAGE) for i in range(40)]
-        assert [each.status_code for each in tries] == [401] * 10 + [429] * 30
-        assert tries[-1].headers["retry-after"] == "1"
+def test_logins_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # no time passes
+    with service_client(tmp_path) as client:
+        responses = [client.post("/v1/session", json={"token": f"larl_{i}"}, headers=PAGE) for i in range(40)]
+        assert [each.status_code for each in responses] == [401] * 10 + [429] * 30
+        assert responses[-1].headers["retry-after"] == "1"
 
 
-def test_without_tokens_everybody_is_an_admin(tmp_path: Path) -> None:
-    with client(tmp_path, auth=False) as someone:
-        del someone.headers["Authorization"]
-        assert someone.get("/v1/session").json() == {"token": "anybody", "role": "admin", "study": "*"}
+def test_without_authentication_every_session_is_of_an_admin(tmp_path: Path) -> None:
+    with service_client(tmp_path, auth=False) as client:
+        del client.headers["Authorization"]
+        assert client.get("/v1/session").json() == {"token": "anybody", "role": "admin", "study": "*"}
 
 
-def test_a_session_that_ends_while_it_is_looked_up_is_not_remembered(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_that_ends_during_its_lookup_is_not_cached(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(sqlite, write=True, create=True)
-    access = Auth(database)
-    holder = asyncio.run(access.token_principal(access.create("*", "admin")))
-    assert holder is not None
-    secret, find = access.log_in(holder), access._find_session
+    auth = Auth(database)
+    principal = asyncio.run(auth.token_principal(auth.create("*", "admin")))
+    assert principal is not None
+    secret, find = auth.log_in(principal), auth._find_session
 
-    def slow(secret: str) -> Principal | None:
+    def find_and_log_out(secret: str) -> Principal | None:
         found = find(secret)
-        access.log_out(secret)
+        auth.log_out(secret)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(access, "_find_session", slow)
-        assert asyncio.run(access.session_principal(secret)) == holder  # the request came first
-    assert asyncio.run(access.session_principal(secret)) is None
+        patch.setattr(auth, "_find_session", find_and_log_out)
+        assert asyncio.run(auth.session_principal(secret)) == principal  # the lookup came first
+    assert asyncio.run(auth.session_principal(secret)) is None
     database.close()

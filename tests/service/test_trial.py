@@ -1,33 +1,34 @@
-"""A whole trial over HTTP, with what goes wrong in one: it replays exactly, and its export is accepted."""
+"""A complete trial over HTTP, with lost and late rewards: it replays exactly, and lifejacket accepts its export."""
 
 import subprocess
 from pathlib import Path
 
 from tests.optional import LIFEJACKET
-from tests.service.figures import amount, keep
-from tests.service.running import LARL, running
-from tests.service.test_export import checked
+from tests.service.measurements import save, scaled
+from tests.service.processes import LARL
+from tests.service.service_process import serving_folder
+from tests.service.test_export import run_lifejacket_checks
 
 EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.toml"
-UNITS, STEPS = amount(6, 70), amount(30, 140)
+UNITS, STEPS = scaled(6, 70), scaled(30, 140)
 
 
-def larl(*words: str | Path) -> str:
-    done = subprocess.run([*LARL, *map(str, words)], capture_output=True, text=True)
+def run(*arguments: str | Path) -> str:
+    done = subprocess.run([*LARL, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_a_trial_replays_exactly_and_can_be_analysed(tmp_path: Path) -> None:
+def test_trial_replays_exactly_and_can_be_analysed(tmp_path: Path) -> None:
     storage, out = f"sqlite:///{tmp_path / 'study.db'}", tmp_path / "trial.csv"
-    with running(tmp_path, "--no-auth") as address:
-        larl("rehearse", EXAMPLE, "--url", address, "--units", UNITS, "--steps", STEPS, "--out", tmp_path / "rehearsal")
-    said = larl("replay", storage)
-    assert said.startswith("replayed exactly: ")
-    assert f"{UNITS * STEPS:,} decisions" in said
-    larl("export", storage, "--study", "rehearsal", "--format", "lifejacket", "--fill", "0", "--out", out)
+    with serving_folder(tmp_path, "--no-auth") as address:
+        run("rehearse", EXAMPLE, "--url", address, "--units", UNITS, "--steps", STEPS, "--out", tmp_path / "rehearsal")
+    output = run("replay", storage)
+    assert output.startswith("replayed exactly: ")
+    assert f"{UNITS * STEPS:,} decisions" in output
+    run("export", storage, "--study", "rehearsal", "--format", "lifejacket", "--fill", "0", "--out", out)
     assert len(out.read_text().splitlines()) == 1 + UNITS * STEPS
     if LIFEJACKET:
-        done = checked(out)
+        done = run_lifejacket_checks(out)
         assert done.returncode == 0, done.stderr
-    keep("trial", units=UNITS, steps=STEPS, replayed=said.strip(), checked=bool(LIFEJACKET))
+    save("trial", units=UNITS, steps=STEPS, replayed=output.strip(), checked=bool(LIFEJACKET))

@@ -1,4 +1,4 @@
-"""The file of fallback decisions that the service does not have yet."""
+"""The file of fallback decisions that were not sent to the service yet."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Mistakes on the command line: one line that names what is wrong, an exit code, and nothing left behind."""
+"""Errors of commands: one line that names the mistake, an exit code, and no new files."""
 
 import os
 import re
@@ -15,10 +15,10 @@ DATABASE = "sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a storage that has a study, and files that are none."""
+    """The current folder, with a storage that has a study, and files that are not storages."""
     monkeypatch.chdir(tmp_path)
     host = Host("sqlite:///study.db")
-    host.make()
+    host.create_study()
     host.close()
     os.remove("study.db.lock")
     Path("text.db").write_text("This is not a database, but it is long enough to be read as one.")
@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-MISTAKES = {
+ERRORS = {
     "replay sqlite:///text.db": (1, "sqlite:///text.db: file is not a database"),
     "token list --storage sqlite:///text.db": (1, "sqlite:///text.db: file is not a database"),
     "backup sqlite:///text.db --out b.gz": (1, "sqlite:///text.db: file is not a database"),
@@ -75,12 +75,12 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("words", MISTAKES)
-def test_a_mistake_is_one_line_and_an_exit_code(here: Path, words: str) -> None:
-    code, said = MISTAKES[words]
-    pattern = said if ".*" in said else re.escape(said)
+@pytest.mark.parametrize("command", ERRORS)
+def test_error_is_one_line_and_an_exit_code(here: Path, command: str) -> None:
+    code, message = ERRORS[command]
+    pattern = message if ".*" in message else re.escape(message)
     before = sorted(path.name for path in here.iterdir())
-    done = typer.testing.CliRunner().invoke(app, words.split())
+    done = typer.testing.CliRunner().invoke(app, command.split())
     assert done.exit_code == code, done.output
     assert re.fullmatch(f"error: {pattern}\n", done.output), done.output
     assert "secret" not in done.output

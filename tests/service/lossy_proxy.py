@@ -1,0 +1,55 @@
+"""A proxy that loses responses."""
+
+import socket
+import threading
+from contextlib import suppress
+
+
+class LossyProxy:
+    """Forwards connections to a service. Connections whose number, from 0, is in `lose` end without a response.
+
+    `accepted` is the number of connections so far.
+    """
+
+    def __init__(self, address: str, lose: set[int]) -> None:
+        host, port = address.removeprefix("http://").split(":")
+        self._target, self._lose, self._connections = (host, int(port)), lose, []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.accepted = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                number, self.accepted = self.accepted, self.accepted + 1
+                threading.Thread(target=self._forward, args=(client, number in self._lose), daemon=True).start()
+
+    def _forward(self, client: socket.socket, lose: bool) -> None:
+        with suppress(OSError), client, socket.create_connection(self._target) as service:
+            self._connections.append(client)
+            threading.Thread(target=_copy, args=(client, service), daemon=True).start()
+            if lose:
+                service.recv(1)  # wait for the response
+                client.shutdown(socket.SHUT_RDWR)
+            else:
+                _copy(service, client)
+
+    def disconnect(self) -> None:
+        """End all connections."""
+        for client in self._connections:
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Stop listening and end all connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.disconnect()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)

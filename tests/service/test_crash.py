@@ -1,0 +1,24 @@
+"""Kill the service a few times under load; `python -m tests.service.crash_test` does it hundreds of times."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.service.crash_test import Summary, run
+
+pytestmark = pytest.mark.timing
+
+
+def _check(summary: Summary) -> None:
+    print(summary.line())
+    assert summary.is_correct, (summary.line(), summary.examples)
+    assert summary.acknowledged > 0
+    assert summary.retried > 0, "no kill came between a request and its response"
+
+
+def test_killed_service_loses_no_acknowledged_response(sqlite: str, tmp_path: Path) -> None:
+    _check(run(sqlite, tmp_path, kills=6, seed=1))
+
+
+def test_two_processes_that_are_killed_lose_no_acknowledged_response(postgres: str, tmp_path: Path) -> None:
+    _check(run(postgres, tmp_path, kills=4, seed=2, processes=2))
