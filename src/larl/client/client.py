@@ -160,7 +160,7 @@ such as http://127.0.0.1:8080
         return parse(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:
-        """Close a study: it accepts no more decisions, and can still be read.
+        """Close a study: it accepts no more decisions and rewards, and can still be read.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ class RequestRefused(Exception):
     Attributes
     ----------
     status : int
-        HTTP status, 400 to 499.
+        HTTP status, 400 to 500.
     detail : str
         The reason.
     field : str or None

@@ -57,7 +57,7 @@ async def change_policy(study: StudyName, body: requests.NewPolicy, caller: Call
 
 @router.post("/studies/{study}/close", response_model=models.ClosedStudy, tags=["studies"])
 async def close_study(study: StudyName, body: requests.CloseStudyRequest, caller: Caller) -> Response:
-    """Close a study: it accepts no more decisions, and can still be read."""
+    """Close a study: it accepts no more decisions and rewards, and can still be read."""
     return await caller.require("manage", study).execute(study, "closed", body)
 
 
