@@ -71,8 +71,8 @@ def test_methods_and_their_results(client: Client, study: str) -> None:
     assert client.observe(decision, np.float32(0.5)).status == "learnt"
     assert client.observe(decision.id, 0.75).status == "corrected"
     assert client.delivered(decision).delivered
-    made = client.ingest(study, "u1", "a", datetime(2026, 1, 1, tzinfo=UTC), probabilities={"a": 0.5, "b": 0.5})
-    assert (made.source, made.unit) == ("host", "u1")
+    external = client.ingest(study, "u1", "a", datetime(2026, 1, 1, tzinfo=UTC), probabilities={"a": 0.5, "b": 0.5})
+    assert (external.source, external.unit) == ("host", "u1")
     assert client.decide(study, "u1", available=[], reason="asleep").arm is None
     found = list(client.decisions(study))
     assert [(each.unit, each.state, each.reward) for each in found] == [
@@ -247,15 +247,15 @@ def test_fallback_decision_is_stored_and_sent_later(
     with Client(nowhere, retries=0, pending=file) as offline:
         with pytest.raises(ServiceUnreachable) as failed:
             offline.decide(study, "u")
-        made = offline.fallback(study, "u", failed.value.key)
-        assert made.probabilities == {"a": 0.5, "b": 0.5}
+        fallback = offline.fallback(study, "u", failed.value.key)
+        assert fallback.probabilities == {"a": 0.5, "b": 0.5}
     with Client(address, pending=file) as online:  # after a crash of the host
-        assert online.pending == [made]
+        assert online.pending == [fallback]
         later = online.decide(study, "u")
         assert online.pending == []
-        assert online.observe(made, 0.25).status == "repaired"
+        assert online.observe(fallback, 0.25).status == "repaired"
     external, decided = client.decisions(study)
-    assert (external.t, external.source, external.arm, external.reward) == (0, "host", made.arm, 0.25)
+    assert (external.t, external.source, external.arm, external.reward) == (0, "host", fallback.arm, 0.25)
     assert (decided.t, decided.id) == (1, later.id)
     with Client(address, pending=file) as again:
         assert again.pending == []
@@ -263,8 +263,8 @@ def test_fallback_decision_is_stored_and_sent_later(
 
 def test_fallback_decision_with_the_key_of_a_stored_decision_is_recorded_once(client: Client, study: str) -> None:
     decided = client.decide(study, "u", key="response-lost", available=["a"])
-    made = client.fallback(study, "u", "response-lost", available=["a"])._replace(arm="b")
-    assert client.observe(made, 1.0).decision == decided.id
+    fallback = client.fallback(study, "u", "response-lost", available=["a"])._replace(arm="b")
+    assert client.observe(fallback, 1.0).decision == decided.id
     (only,) = client.decisions(study)
     assert (only.arm, only.played, only.reward) == ("a", "b", 1.0)
     assert client.pending == []
@@ -294,7 +294,7 @@ def test_fallback_arm_is_drawn_from_the_available_arms() -> None:
 
 
 def test_fallback_decision_can_have_other_probabilities(client: Client, study: str) -> None:
-    made = client.fallback(study, "u", probabilities={"a": 0.0, "b": 1.0})
-    assert (made.arm, made.probabilities) == ("b", {"a": 0.0, "b": 1.0})
+    fallback = client.fallback(study, "u", probabilities={"a": 0.0, "b": 1.0})
+    assert (fallback.arm, fallback.probabilities) == ("b", {"a": 0.0, "b": 1.0})
     (external,) = client.ingest_pending()
     assert (external.arm, external.probabilities) == ("b", {"a": 0.0, "b": 1.0})

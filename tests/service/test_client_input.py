@@ -24,9 +24,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 def test_policy_can_be_an_object_or_a_spec(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
-    made = client.create_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
-    assert made.policy == larl.UCB(alpha=0.5).to_dict()
-    assert client.create_study(name, ["a", "b"], policy=larl.UCB(alpha=0.5).to_dict(), seed=1) == made
+    info = client.create_study(name, ["a", "b"], larl.UCB(alpha=0.5), seed=1)
+    assert info.policy == larl.UCB(alpha=0.5).to_dict()
+    assert client.create_study(name, ["a", "b"], policy=larl.UCB(alpha=0.5).to_dict(), seed=1) == info
     client.change_policy(name, larl.UCB(alpha=2.0), replaces=1, reason="wider")
     client.change_policy(name, MappingProxyType({"policy": "UCB", "alpha": 3.0}), replaces=2, reason="wider still")
     assert [each["alpha"] for each in client.study(name).versions] == [0.5, 2.0, 3.0]

@@ -16,9 +16,9 @@ from tests.service.study_client import service_client
 
 STUDY = {"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1}
 STUDIES, DECISIONS, INGEST = "/v1/studies", "/v1/studies/sleep/decisions", "/v1/studies/sleep/ingest"
-MADE = {"unit": "u", "key": "i", "arm": "a", "made": "2026-11-16T08:30:00+01:00"}
-NAME = "1 to 64 characters of a–z, 0–9, - and _, the first a letter or digit"
-WORD = "1 to 128 characters of A–Z, a–z, 0–9, _ . : and -"
+EXTERNAL = {"unit": "u", "key": "i", "arm": "a", "made": "2026-11-16T08:30:00+01:00"}
+NAME_TEXT = "1 to 64 characters of a–z, 0–9, - and _, the first a letter or digit"
+KEY_TEXT = "1 to 128 characters of A–Z, a–z, 0–9, _ . : and -"
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield found
 
 
-BODIES: list[tuple[str, Any, int, str, str]] = [
-    (STUDIES, STUDY | {"study": "Sleep Well"}, 422, "study", f'study = "Sleep Well" is not accepted; accepted: {NAME}'),
-    (DECISIONS, {"unit": "u u", "key": "2"}, 422, "unit", f'unit = "u u" is not accepted; accepted: {WORD}'),
+CASES: list[tuple[str, Any, int, str, str]] = [
+    (
+        STUDIES,
+        STUDY | {"study": "Sleep Well"},
+        422,
+        "study",
+        f'study = "Sleep Well" is not accepted; accepted: {NAME_TEXT}',
+    ),
+    (DECISIONS, {"unit": "u u", "key": "2"}, 422, "unit", f'unit = "u u" is not accepted; accepted: {KEY_TEXT}'),
     (DECISIONS, {"unit": 5, "key": "2"}, 422, "unit", "unit = 5 is not accepted; accepted: text"),
     (DECISIONS, {"key": "2"}, 422, "unit", "unit is missing: it is required"),
     (
@@ -130,11 +136,11 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
         "fallback",
         'fallback = {"a": 1.0} is not accepted; accepted: a probability for every arm, with sum 1',
     ),
-    (INGEST, MADE | {"arm": "z"}, 422, "arm", 'arm = "z" is not accepted; accepted: one of a, b'),
-    (INGEST, MADE | {"arm": ""}, 422, "arm", 'arm = "" is not accepted; accepted: text of 1 or more characters'),
+    (INGEST, EXTERNAL | {"arm": "z"}, 422, "arm", 'arm = "z" is not accepted; accepted: one of a, b'),
+    (INGEST, EXTERNAL | {"arm": ""}, 422, "arm", 'arm = "" is not accepted; accepted: text of 1 or more characters'),
     (
         INGEST,
-        MADE | {"made": "yesterday"},
+        EXTERNAL | {"made": "yesterday"},
         422,
         "made",
         'made = "yesterday" is not accepted; accepted: a time with its offset from UTC, such as '
@@ -142,7 +148,7 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
     ),
     (
         INGEST,
-        MADE | {"probabilities": {"a": 0.5}},
+        EXTERNAL | {"probabilities": {"a": 0.5}},
         422,
         "probabilities",
         'probabilities = {"a": 0.5} is not accepted; accepted: one for every arm, with sum 1; or null, if they '
@@ -160,8 +166,8 @@ BODIES: list[tuple[str, Any, int, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "status", "field", "detail"), BODIES, ids=[each[4] for each in BODIES])
-def test_invalid_body(client: TestClient, path: str, body: Any, status: int, field: str, detail: str) -> None:
+@pytest.mark.parametrize(("path", "body", "status", "field", "detail"), CASES, ids=[each[4] for each in CASES])
+def test_invalid_value(client: TestClient, path: str, body: Any, status: int, field: str, detail: str) -> None:
     response = client.post(path, json=body)
     problem = response.json()
     assert (response.status_code, problem["field"], problem["detail"]) == (status, field, detail)
@@ -212,7 +218,7 @@ def test_study_that_exists_with_other_settings(client: TestClient) -> None:
     )
 
 
-def test_study_that_exists_with_the_same_settings_in_other_words(client: TestClient) -> None:
+def test_study_that_exists_with_default_values_written_out(client: TestClient) -> None:
     """A spec with default values and one without them are the same policy."""
     first = client.post(STUDIES, json=STUDY)
     repeated = client.post(STUDIES, json=STUDY | {"policy": {"policy": "UCB", "alpha": 1.0}, "min_probability": 0.0})
@@ -263,7 +269,7 @@ def test_missing_permissions(tmp_path: Any) -> None:
 def test_long_value_is_cut(client: TestClient) -> None:
     problem = client.post(DECISIONS, json={"unit": "u" * 5000, "key": "2"}).json()
     assert len(json.dumps(problem)) < 1000
-    assert problem["detail"].endswith(f"… is not accepted; accepted: {WORD}")
+    assert problem["detail"].endswith(f"… is not accepted; accepted: {KEY_TEXT}")
 
 
 def test_reward_that_is_too_large_is_refused_and_not_stored(client: TestClient) -> None:

@@ -1,4 +1,4 @@
-"""Cases that once were wrong: restarts, several processes, clocks, failing policies, and the use of an index."""
+"""Cases that were wrong once: restarts, several processes, clocks, failing policies, and the use of an index."""
 
 import math
 

@@ -153,6 +153,12 @@ def test_changed_column_is_named(storage: Path, change: Callable[..., Mismatch],
     assert (found.seq, found.what) == (seq, column)
 
 
+def test_changed_unit_of_a_request_is_named(storage: Path, change: Callable[..., Mismatch]) -> None:
+    seq, _ = first_event(storage, "kind = 'decision' AND study = 'trial' AND number = 5")
+    found = change(f'UPDATE journal SET request = replace(request, \'"unit":"p0"\', \'"unit":"p1"\') WHERE seq = {seq}')
+    assert (found.seq, found.what) == (seq, "unit")
+
+
 @pytest.mark.parametrize("kind", ["default", "decision", "unit", "reward"])
 def test_missing_event_is_found(storage: Path, change: Callable[..., Mismatch], kind: str) -> None:
     seq, _ = first_event(storage, f"kind = '{kind}'")
