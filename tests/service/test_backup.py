@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +126,27 @@ def assert_refused(path: Path, folder: Path) -> None:
 
 
 def test_backup_with_one_flipped_bit_is_refused(file: Path, tmp_path: Path) -> None:
+    """A bit that gzip does not use, such as the padding of its last byte, changes nothing."""
     content = file.read_bytes()
-    end = len(content)
+    end, unused = len(content), 0
     places = [*range(12), *range(12, end - 8, end // 150), *range(end - 8, end)]
     for place in places:
         data = bytearray(content)
         data[place] ^= 1 << place % 8
         (tmp_path / "flipped.gz").write_bytes(data)
+        if _unpacked(data) == gzip.decompress(content):
+            unused += 1
+            continue
         with pytest.raises(InvalidValue, match="a complete backup"):
             verify(tmp_path / "flipped.gz")
+    assert unused <= len(places) // 20
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        return None
 
 
 def test_backup_with_an_edited_value_is_refused(file: Path, tmp_path: Path) -> None:
