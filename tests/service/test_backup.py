@@ -16,7 +16,7 @@ import typer.testing
 from larl._core.validation import InvalidValue
 from larl.cli import app
 from larl.service.http.auth import Auth
-from larl.service.ops.backup import Counts, backup, restore, verify
+from larl.service.ops.backup import GZIP_HEADER, Counts, backup, restore, verify
 from larl.service.ops.replay import Replay
 from larl.service.storage.database import Database, StorageError
 from larl.service.storage.journal import Journal
@@ -126,7 +126,7 @@ def assert_refused(path: Path, folder: Path) -> None:
 
 
 def test_backup_with_one_flipped_bit_is_refused(file: Path, tmp_path: Path) -> None:
-    """A bit that gzip does not use, such as the padding of its last byte, changes nothing."""
+    """After the header, a flipped bit may change nothing: padding, or a reference to an equal part of the content."""
     content = file.read_bytes()
     end, unused = len(content), 0
     places = [*range(12), *range(12, end - 8, end // 150), *range(end - 8, end)]
@@ -134,7 +134,7 @@ def test_backup_with_one_flipped_bit_is_refused(file: Path, tmp_path: Path) -> N
         data = bytearray(content)
         data[place] ^= 1 << place % 8
         (tmp_path / "flipped.gz").write_bytes(data)
-        if _unpacked(data) == gzip.decompress(content):
+        if place >= len(GZIP_HEADER) and _unpacked(data) == gzip.decompress(content):
             unused += 1
             continue
         with pytest.raises(InvalidValue, match="a complete backup"):
