@@ -21,8 +21,8 @@ LARL = {"policy": "LARL", "s": 1}
 class Host:
     """Sends commands to a batch; returns responses and raises refusals."""
 
-    def __init__(self, storage: str, **options: Any) -> None:
-        self.database = Database(storage, write=True, create=True)
+    def __init__(self, storage: str, max_idle: float | None = None, **options: Any) -> None:
+        self.database = Database(storage, write=True, create=True, max_idle=max_idle)
         self.journal, self.alerts = Journal(self.database), []
         self.batch = CommandBatch(self.journal, alert=self.alerts.append, **{"timeout": 60.0} | options)
         self.queries = JournalQueries(self.journal)

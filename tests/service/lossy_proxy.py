@@ -1,19 +1,22 @@
-"""A proxy that loses responses."""
+"""Proxies that lose responses, or fall silent."""
 
 import socket
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 
 
 class LossyProxy:
     """Forwards connections to a service. Connections whose number, from 0, is in `lose` end without a response.
 
-    `accepted` is the number of connections so far.
+    It can be silent for a while. `accepted` is the number of connections so far.
     """
 
-    def __init__(self, address: str, lose: set[int]) -> None:
+    def __init__(self, address: str, lose: Collection[int] = ()) -> None:
         host, port = address.removeprefix("http://").split(":")
         self._target, self._lose, self._connections = (host, int(port)), lose, []
+        self._flows = threading.Event()
+        self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.accepted = 0
@@ -29,12 +32,26 @@ class LossyProxy:
     def _forward(self, client: socket.socket, lose: bool) -> None:
         with suppress(OSError), client, socket.create_connection(self._target) as service:
             self._connections.append(client)
-            threading.Thread(target=_copy, args=(client, service), daemon=True).start()
+            threading.Thread(target=self._copy, args=(client, service), daemon=True).start()
             if lose:
                 service.recv(1)  # wait for the response
                 client.shutdown(socket.SHUT_RDWR)
             else:
-                _copy(service, client)
+                self._copy(service, client)
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+
+    def fall_silent(self) -> None:
+        """Accept connections and data, but forward nothing until `resume`."""
+        self._flows.clear()
+
+    def resume(self) -> None:
+        """Forward what came meanwhile, and everything else."""
+        self._flows.set()
 
     def disconnect(self) -> None:
         """End all connections."""
@@ -47,9 +64,3 @@ class LossyProxy:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.disconnect()
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)

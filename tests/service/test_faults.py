@@ -5,6 +5,8 @@ import resource
 import sqlite3
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from larl.service.core.agents import AgentHandle
 from larl.service.core.batch import CommandBatch
 from larl.service.ops.replay import Replay
 from larl.service.schemas import requests
-from larl.service.storage.database import Database, StorageError
+from larl.service.storage.database import BUSY, Database, StorageError
 from larl.service.storage.journal import Journal
 from tests.service import failing_policy
 from tests.service.host import UCB, decision_command, hosts, reward_command
@@ -184,6 +186,28 @@ def test_request_is_refused_while_the_storage_is_locked(sqlite: str, monkeypatch
         other.close()
         assert host.decide("u", "1")["t"] == 0
         assert host.replay() == 1
+
+
+def test_requests_are_refused_before_long_while_the_storage_is_locked(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    with Server(f"sqlite:///{path}", tmp_path / "log", "--no-auth") as server:
+        with Connection(server.port) as connection:
+            connection.post("/v1/studies", study="sleep", arms=["a", "b"], policy=UCB)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+
+        def decide(key: int) -> tuple[int, float]:
+            started = time.monotonic()
+            with Connection(server.port, timeout=PATIENCE) as connection:
+                status = connection.post("/v1/studies/sleep/decisions", unit="u", key=f"{key}").status
+            return status, time.monotonic() - started
+
+        with ThreadPoolExecutor(4) as pool:  # some wait for the batch of others, and then for the lock
+            found = list(pool.map(decide, range(4)))
+        other.close()
+        assert [status for status, _ in found] == [503] * 4
+        assert max(seconds for _, seconds in found) < BUSY
+        assert decide(0)[0] == 200
 
 
 def test_times_around_the_end_of_summer_time_are_stored_in_utc(sqlite: str) -> None:

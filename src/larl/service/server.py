@@ -27,6 +27,7 @@ from larl.service.storage.database import Database, parse_url
 from larl.service.storage.journal import Journal
 
 BACKLOG = 2048  # connections that may wait
+IDLE = 1.5  # times the time limit of policies: a transaction that is idle for longer is ended by PostgreSQL
 GRACE = 10  # seconds to finish open requests before the service stops
 TOKEN_FIRST = "a loopback address until there is a token: `larl token create` creates one"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -80,7 +81,7 @@ def _until_stopped() -> Iterator[None]:
 
 
 def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) -> None:
-    database = Database(storage, write=True, create=True)
+    database = Database(storage, write=True, create=True, max_idle=IDLE * settings.timeout)
     try:
         if not local and not Auth(database).any():
             raise InvalidValue("serve", "host", host, TOKEN_FIRST)

@@ -54,9 +54,14 @@ def problem_response(
     if isinstance(error, InvalidValue):
         error = from_invalid_value(error)
     elif isinstance(error, StorageError):
-        error = Problem(503, f"the storage cannot be used: {error.reason}")
+        error = storage_problem(error)
     added = dict(headers or {}) | HEADERS.get(error.status, {})
     return Response(error.body(), error.status, added, "application/problem+json")
+
+
+def storage_problem(error: StorageError) -> Problem:
+    """Return the refusal of a request that needs the storage."""
+    return Problem(503, f"the storage cannot be used: {error.reason}")
 
 
 def error_responses(*more: int) -> dict[int | str, dict[str, Any]]:

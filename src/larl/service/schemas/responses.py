@@ -1,6 +1,6 @@
 """Schemas of responses, for OpenAPI: pages of lists, and problems. `larl.client.models` has the others."""
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +18,14 @@ class ListPage(Schema, Generic[Item]):
 
     items: list[Item]
     next: int | None
+
+
+class FailingHealth(Schema):
+    """State of a service that cannot use its storage."""
+
+    status: Literal["failing"]
+    larl: str
+    detail: str
 
 
 class ProblemDetails(BaseModel):

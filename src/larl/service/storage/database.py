@@ -8,17 +8,23 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from larl import __version__
 from larl._core.validation import InvalidValue
 from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, metadata
 
+if TYPE_CHECKING:
+    from larl.service.storage.postgres import Monitor
+
 LOG = logging.getLogger("larl.service")
 BUSY = 5  # seconds to wait for a lock
+SERVING_BUSY = 1  # seconds for which a service waits: a request may wait for the lock more than once
+POOL = 2.0  # seconds to wait for a connection that other requests use
 POSTGRES = "postgresql+psycopg"
 ACCEPTED = "sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE"
 
@@ -35,28 +41,39 @@ STORAGE_ERRORS = (StorageError, DBAPIError)  # raised within a transaction
 
 
 class Database:
-    """An open storage. `write`: this process appends to the journal; SQLite allows one process to do so."""
+    """An open storage. `write`: this process appends to the journal; SQLite allows one process to do so.
 
-    def __init__(self, url: str, *, write: bool = False, create: bool = False) -> None:
+    `max_idle`: this process serves requests, so every access has a time limit; a transaction may be idle for so many
+    seconds. Without it, statements may take long, as backup and replay do.
+    """
+
+    def __init__(self, url: str, *, write: bool = False, create: bool = False, max_idle: float | None = None) -> None:
         self.url = parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.path = Path(self.url.database or "").resolve() if self.is_sqlite else None
+        self.max_idle = max_idle
         self.display_url = self.url.render_as_string()  # without the password
         self._lock = _lock_file(self.path) if write and self.path else None
         if self.path and create:
             _create_private(self.path)
         if self.path and not self.path.exists():
             raise StorageError(self.path, "there is no such storage; `larl serve` creates one")
-        limits = {"connect_timeout": BUSY, "options": f"-c lock_timeout={BUSY}s"}
+        self._monitor: Monitor | None = None  # of a serving process on PostgreSQL
+        arguments = _limits(self.is_sqlite, max_idle)
         self.engine = sql.create_engine(
             self.url,
-            connect_args={"timeout": BUSY} if self.is_sqlite else limits,
+            connect_args=arguments,
             pool_pre_ping=not self.is_sqlite,
+            pool_timeout=POOL,
             hide_parameters=True,
         )
         if self.is_sqlite:
             sql.event.listen(self.engine, "connect", _configure_sqlite)
             sql.event.listen(self.engine, "begin", _begin)
+        elif max_idle is not None:
+            from larl.service.storage import postgres
+
+            self._monitor = postgres.Monitor(self.engine, arguments)
         try:
             with self.writing() as connection:
                 self._check_schema(connection, create)
@@ -73,14 +90,21 @@ class Database:
     def reading(self) -> Iterator[sql.Connection]:
         """Open a transaction that only reads."""
         engine = self.engine.execution_options(reads=True)
+        self._require_answers()
         with storage_errors(self.display_url), engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         """Open a transaction that can write; what it wrote is on disk when it ends."""
+        self._require_answers()
         with storage_errors(self.display_url), self.engine.begin() as connection:
             yield connection
+
+    def _require_answers(self) -> None:
+        """Raise StorageError at once if the server is silent."""
+        if self._monitor is not None and self._monitor.is_silent:
+            raise StorageError(self.display_url, self._monitor.reason)
 
     def _check_schema(self, connection: sql.Connection, create: bool) -> None:
         if not sql.inspect(connection).has_table("about"):
@@ -114,6 +138,8 @@ class Database:
         """Close all connections and release the lock."""
         if hasattr(self, "engine"):
             self.engine.dispose()
+        if self._monitor is not None:
+            self._monitor.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -126,6 +152,19 @@ def storage_errors(storage: str) -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise StorageError(storage, str(error.orig).strip().splitlines()[0]) from error
+    except PoolTimeout as error:
+        raise StorageError(storage, "all connections to it are in use") from error
+
+
+def _limits(is_sqlite: bool, max_idle: float | None) -> dict[str, Any]:
+    """Return the time limits of connections."""
+    if is_sqlite:
+        return {"timeout": BUSY if max_idle is None else SERVING_BUSY}
+    if max_idle is None:
+        return {"connect_timeout": BUSY, "options": f"-c lock_timeout={BUSY}s"}
+    from larl.service.storage import postgres  # psycopg takes long to import
+
+    return postgres.limits(max_idle)
 
 
 def parse_url(url: str) -> sql.URL:

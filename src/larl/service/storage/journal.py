@@ -122,7 +122,7 @@ class Transaction:
         if not self.events or self.events[-1].seq:
             return self.events[-1].seq if self.events else None
         if not self.single_writer:
-            self._connection.execute(sql.select(sql.func.pg_advisory_xact_lock(APPENDING)))
+            acquire_journal(self._connection)
             self._seq = None
         last = last_seq(self._connection) if self._seq is None else self._seq
         self.events = [event._replace(seq=last + i) for i, event in enumerate(self.events, 1)]
@@ -207,6 +207,11 @@ def select_snapshot(connection: sql.Connection, study: str, unit: str, made_by: 
 def last_seq(connection: sql.Connection) -> int:
     """Return the number of the last event, 0 if there is none."""
     return connection.scalar(sql.select(sql.func.max(journal.c.seq))) or 0
+
+
+def acquire_journal(connection: sql.Connection) -> None:
+    """Wait for the lock under which events are numbered."""
+    connection.execute(sql.select(sql.func.pg_advisory_xact_lock(APPENDING)))
 
 
 def _acquire(connection: sql.Connection, locks: Iterable[Lock]) -> None:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from larl import __version__
 from larl.client import models
@@ -22,22 +22,30 @@ from larl.service.http.dependencies import (
     UnitName,
     UnitPageQuery,
 )
-from larl.service.http.problem_details import error_responses
+from larl.service.http.problem_details import HEADERS, error_responses, storage_problem
 from larl.service.schemas.requests import ExportFormat
-from larl.service.schemas.responses import ListPage
+from larl.service.schemas.responses import FailingHealth, ListPage
+from larl.service.storage.database import StorageError
 
 EXPORT_LINES = 500  # sent at once
 TEXT: dict[int | str, Any] = {
     200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}
 }
 
+FAILING: dict[int | str, Any] = {503: {"model": FailingHealth}}
 router = APIRouter(prefix="/v1", responses=error_responses(404))
 
 
-@router.get("/health", tags=["service"], openapi_extra={"security": [{}]})
-def get_health(service: CurrentService) -> models.Health:
-    """Check that the service can read its storage. No token is needed."""
-    service.queries.journal.select(limit=1)
+@router.get(
+    "/health", response_model=models.Health, responses=FAILING, tags=["service"], openapi_extra={"security": [{}]}
+)
+def get_health(service: CurrentService) -> Any:
+    """Check that the service can read its storage; 503 if not. No token is needed."""
+    try:
+        service.queries.journal.select(limit=1)
+    except StorageError as error:
+        failing = FailingHealth(status="failing", larl=__version__, detail=storage_problem(error).detail)
+        return JSONResponse(failing.model_dump(), 503, HEADERS[503])
     return models.Health(status=models.ServiceStatus.OK, larl=__version__)
 
 
