@@ -8,7 +8,7 @@ from larl import __version__
 from larl._core.validation import InvalidValue, integer
 from larl.live import files
 from larl.live.base import Decision as Decision
-from larl.live.base import LivePolicy, RewardStatus, StreamKeys, read_settings
+from larl.live.base import LivePolicy, RewardStatus, read_settings
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
 from larl.live.history import History
@@ -81,7 +81,6 @@ class Agent(LivePolicy):
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._initial_state()
         self._history = History(state, self.max_delay, self._context_size)
-        self._keys = StreamKeys.of(self.seed, self.trial)
         self._compile_choose(state)
         self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
@@ -135,7 +134,7 @@ class Agent(LivePolicy):
         if available is not None and not mask.any():
             history.add(-1, checked_context, pending=False)
             return Decision(self._id(t), t, **self._unavailable_fields())
-        arm, fields = self._choose_arm(history.state, self._keys, t, checked_context, mask)
+        arm, fields = self._choose_arm(history.state, self._streams(self.trial), t, checked_context, mask)
         history.add(arm, checked_context, pending=True)
         name = self._id(t)
         self._latest = name, t
@@ -287,7 +286,7 @@ class Agent(LivePolicy):
 
     def _id(self, t: int) -> str:
         """The id of the decision of step t."""
-        return f"{t}-{self._keys.id_suffix(t)}"
+        return f"{t}-{self._streams(self.trial).id_suffix(t)}"
 
     def _step_of(self, decision: Decision | str) -> int:
         """The step of a decision of this agent."""

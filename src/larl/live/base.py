@@ -3,14 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from larl._core.compile import compiled_for, copy_fields, fields_nan
-from larl._core.random import EXPLORATION, IDS, POLICY, bits_at, stream_key
 from larl._core.validation import InvalidValue, integer, number
 from larl.live.kernels import choose
+from larl.live.streams import StreamKeys, Streams, UnitStreams
 from larl.policies import DynamicOracle, Policy, from_dict
 from larl.policies._contract import has_action_probabilities
 from larl.worlds.base import World
@@ -116,23 +117,6 @@ class Decision(NamedTuple):
         return self._asdict()
 
 
-class StreamKeys(NamedTuple):
-    """Keys of the random streams of one unit."""
-
-    policy: np.uint64
-    exploration: np.uint64
-    ids: np.uint64
-
-    @classmethod
-    def of(cls, seed: int, trial: int) -> "StreamKeys":
-        """The keys of a unit: those of trial `trial` of a comparison."""
-        return cls(*(np.uint64(stream_key(seed, trial, name)) for name in (POLICY, EXPLORATION, IDS)))
-
-    def id_suffix(self, t: int) -> str:
-        """Sixteen hex digits: the random part of the decision id of step t."""
-        return f"{int(bits_at(self.ids, t)):016x}"
-
-
 class LivePolicy:
     """A policy with its settings: arms, seed, min_probability, max_delay, horizon and world."""
 
@@ -156,11 +140,16 @@ class LivePolicy:
         self.min_probability = number(0.0, 1.0 / len(self.arms))(owner, "min_probability", min_probability)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)
         self.horizon, self.world = horizon, world
+        self.use_streams(partial(StreamKeys.of, self.seed))
         self.counts = {status.value: 0 for status in RewardStatus}  # reports of rewards by their status
         self._arm_index = {name: arm for arm, name in enumerate(self.arms)}
         self._context_size = int(getattr(policy, "context", 0))
         self._all_arms = np.ones(len(self.arms), dtype=np.bool_)
         self._probabilities, self._details, self._no_context = np.zeros(len(self.arms)), np.zeros(3), np.zeros(0)
+
+    def use_streams(self, streams: Streams) -> None:
+        """Take random bits and ids of decisions from other streams. They are not saved."""
+        self._streams = cache(streams)
 
     def _initial_state(self) -> Any:
         """The policy's State before the first step."""
@@ -178,16 +167,17 @@ class LivePolicy:
         )
 
     def _choose_arm(
-        self, state: Any, keys: StreamKeys, t: int, context: Any, available: Any
+        self, state: Any, streams: UnitStreams, t: int, context: Any, available: Any
     ) -> tuple[int, dict[str, Any]]:
         """The arm of step t, and the fields of its Decision."""
         details = self._details
+        policy_key, exploration_key = streams.keys(t)
         try:
             arm = self._choose(
                 state,
                 context,
-                keys.policy,
-                keys.exploration,
+                policy_key,
+                exploration_key,
                 t,
                 self.min_probability,
                 available,

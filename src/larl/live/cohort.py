@@ -8,7 +8,7 @@ from larl import __version__
 from larl._core.compile import copy_fields
 from larl._core.validation import InvalidValue, one_of
 from larl.live import files
-from larl.live.base import Decision, LivePolicy, RewardStatus, StreamKeys, read_settings
+from larl.live.base import Decision, LivePolicy, RewardStatus, read_settings
 from larl.live.independent_history import IndependentHistory
 from larl.live.renamed import upgrade_names
 from larl.live.shared_history import SharedHistory
@@ -85,7 +85,6 @@ class Cohort(LivePolicy):
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
         self._new_unit = pooled_state(policy, self._initial_state(), self.pooling)
         self._numbers: dict[str, int] = {}
-        self._keys: list[StreamKeys] = []
         kind = IndependentHistory if self.pooling == "none" else SharedHistory
         self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)
         self._compile_choose(copy_fields(self._new_unit))
@@ -137,7 +136,7 @@ class Cohort(LivePolicy):
         if available is not None and not mask.any():
             history.add(number, -1, checked_context, pending=False)
             return Decision(self._id(number, t), t, **self._unavailable_fields(), unit=unit)
-        arm, fields = self._choose_arm(state, self._keys[number], t, checked_context, mask)
+        arm, fields = self._choose_arm(state, self._streams(number), t, checked_context, mask)
         history.add(number, arm, checked_context, pending=True)
         return Decision(self._id(number, t), t, **fields, unit=unit)
 
@@ -263,7 +262,7 @@ class Cohort(LivePolicy):
         values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in values["units"]:
-            cohort._add_number(unit)
+            cohort._numbers[unit] = len(cohort._numbers)
         kind, count = type(cohort._history), len(cohort._numbers)
         cohort._history = kind.unpack(values, cohort._new_unit, cohort.max_delay, cohort._context_size, count)
         cohort.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
@@ -275,19 +274,14 @@ class Cohort(LivePolicy):
             raise InvalidValue("enter", "unit", unit, "a name")
         if unit not in self._numbers:
             self._history.add_unit()
-            self._add_number(unit)
+            self._numbers[unit] = len(self._numbers)
         return self._numbers[unit]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"pooling": self.pooling}
 
-    def _add_number(self, unit: str) -> None:
-        """Give a new unit the next number and its random streams."""
-        self._numbers[unit] = len(self._keys)
-        self._keys.append(StreamKeys.of(self.seed, len(self._keys)))
-
     def _id(self, number: int, t: int) -> str:
-        return f"{number}-{t}-{self._keys[number].id_suffix(t)}"
+        return f"{number}-{t}-{self._streams(number).id_suffix(t)}"
 
     def _step_of(self, decision: Decision | str) -> tuple[int, int]:
         """Unit and step of a decision of this cohort."""
@@ -295,6 +289,6 @@ class Cohort(LivePolicy):
         parts = name.split("-")[:2] if isinstance(name, str) else []
         if len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):
             number, t = int(parts[0]), int(parts[1])
-            if number < len(self._keys) and t < self._history.count(number) and self._id(number, t) == name:
+            if number < len(self._numbers) and t < self._history.count(number) and self._id(number, t) == name:
                 return number, t
         raise InvalidValue("observe", "decision", name, "a Decision of this cohort, or its id")
