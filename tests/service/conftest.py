@@ -12,6 +12,7 @@ from tests.optional import require
 from tests.service.browser import Browser, Tab, running_browser
 from tests.service.page_site import Site, serving_site
 from tests.service.processes import fresh_postgres
+from tests.service.secrets import fixed_secret
 from tests.service.token_service import TokenService
 
 
@@ -20,6 +21,13 @@ def _no_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lift the time limits of the page: a busy machine takes longer."""
     monkeypatch.setattr(overview, "READ_LIMIT", 300.0)
     monkeypatch.setattr(inspector, "TIME_LIMIT", 300.0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _same_random_bits() -> Iterator[None]:
+    """Give all studies of this process the same secret: tests get the same decisions each time."""
+    with fixed_secret():
+        yield
 
 
 @pytest.fixture

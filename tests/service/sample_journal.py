@@ -5,6 +5,7 @@ from typing import Any
 
 from larl.service.http.auth import Auth
 from tests.service.host import LARL, UCB, Host
+from tests.service.secrets import fixed_secret
 
 TIMEOUT = 120.0  # seconds that a policy may take
 
@@ -129,7 +130,8 @@ def write_sample(path: Path) -> str:
     host = SampleHost(url)
     Auth(host.host.database).create("*", "admin")
     Auth(host.host.database).create("alone", "analyst")
-    for write in (write_alone, write_together, write_trial):
-        write(host)
+    with fixed_secret():
+        for write in (write_alone, write_together, write_trial):
+            write(host)
     host.close()
     return url

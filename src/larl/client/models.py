@@ -74,7 +74,7 @@ class StudyInfo:
     study: str
     arms: list[str]
     policy: dict[str, Any]
-    seed: int | None  # None if the token may not read the study
+    seed: int | None  # None unless the token is that of an admin
     min_probability: float  # of an available arm
     max_delay: int  # of a reward, in decisions of its unit
     pooling: str

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from larl._core.validation import (
     required,
 )
 from larl.policies import from_dict
-from larl.service.core.study_config import StudyConfig
+from larl.service.core.study_config import SETTINGS, StudyConfig
 from larl.service.schemas.requests import NAME, NAME_WORDS
 from larl.simulation.study_file import TomlSource, read_toml, read_world
 from larl.worlds.base import World
@@ -134,7 +134,7 @@ CHECKS: dict[str, Check] = {
 
 def _check_config(request: Mapping[str, Any], world: World) -> StudyConfig:
     """Return the study's settings, with the checks of the service."""
-    known = [item.name for item in fields(StudyConfig) if item.name != "version"]
+    known = [name for name in SETTINGS if name != "version"]
     for key in [key for key in request if key not in known]:
         raise InvalidValue("study", key, request[key], f"only the keys {', '.join(known)}")
     known_fields(StudyConfig, request, "study")

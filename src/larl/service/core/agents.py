@@ -53,6 +53,7 @@ class AgentHandle:
         else:
             kind = Cohort if config.is_pooled else Agent
             self.agent, self.seq = kind.unpack(json.loads(zlib.decompress(snapshot.state))), snapshot.seq
+            self.agent.use_streams(config.streams)
         self._prefix = f"{config.study}." if config.is_pooled else f"{config.study}.{number}-"
 
     def snapshot(self) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from larl.client.models import StudyInfo
+from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import REWARD_EVENTS, Event, EventKind
 
@@ -26,7 +27,8 @@ class StudyState:
         if event.kind == EventKind.CLOSED:
             self.closed = event.at
         else:
-            self.versions.append(StudyConfig.from_dict(event.response["config"]))
+            secret = ref_to_secret(event.ref) if event.kind == EventKind.STUDY else self.config.secret
+            self.versions.append(StudyConfig.from_dict(event.response["config"], secret))
         self.seq = max(self.seq, event.seq)
 
     def info(self) -> StudyInfo:

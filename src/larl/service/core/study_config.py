@@ -2,21 +2,20 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from larl._core.random import FALLBACK, bits_at, stream_key
 from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
-from larl.live.base import StreamKeys
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
 from larl.policies._pooling import pooled_state
+from larl.service.core.streams import KeyedStreams, SeededStreams, StudyStreams
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class StudyConfig:
     fallback: tuple[float, ...] = ()  # probability of each arm if the policy fails
     registration: str = "first_decision"
     version: int = 1
+    secret: bytes | None = field(default=None, repr=False)  # of the random bits; no response may contain it
 
     @classmethod
     def create(cls, values: Mapping[str, Any]) -> "StudyConfig":
@@ -49,13 +49,15 @@ class StudyConfig:
         return config
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "StudyConfig":
-        """Return what `to_dict` wrote."""
-        return cls(**dict(values) | {"arms": tuple(values["arms"]), "fallback": tuple(values["fallback"])})
+    def from_dict(cls, values: Mapping[str, Any], secret: bytes | None) -> "StudyConfig":
+        """Return what `to_dict` wrote, with the secret."""
+        lists = {"arms": tuple(values["arms"]), "fallback": tuple(values["fallback"])}
+        return cls(**dict(values) | lists, secret=secret)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as JSON types."""
-        return asdict(self) | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
+        """Return the configuration as JSON types, without the secret."""
+        values = {name: getattr(self, name) for name in SETTINGS}
+        return values | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
 
     def with_policy(self, policy: Mapping[str, Any], min_probability: float | None) -> "StudyConfig":
         """Return the next version, with another policy."""
@@ -81,6 +83,11 @@ class StudyConfig:
     def is_pooled(self) -> bool:
         """Whether the units share one agent, a cohort."""
         return self.pooling != "none"
+
+    @cached_property
+    def streams(self) -> StudyStreams:
+        """The random bits of the study."""
+        return SeededStreams(self.seed) if self.secret is None else KeyedStreams(self.secret, self.seed)
 
     @cached_property
     def spec(self) -> Any:
@@ -118,9 +125,13 @@ class StudyConfig:
             "max_delay": self.max_delay,
             "horizon": self.horizon,
         }
+        agent: Agent | Cohort
         if self.is_pooled:
-            return Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)
-        return Agent(self.spec, self.arms, self.seed, trial=number, **same)
+            agent = Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)
+        else:
+            agent = Agent(self.spec, self.arms, self.seed, trial=number, **same)
+        agent.use_streams(self.streams)
+        return agent
 
     def check_decision(self, available: Sequence[str] | None, context: Sequence[float] | None) -> None:
         """Raise InvalidValue for unknown arms and for a context of another length."""
@@ -139,7 +150,7 @@ class StudyConfig:
 
     def decision_id(self, number: int, t: int) -> str:
         """Return the id of step t of unit `number`."""
-        return f"{self.study}.{number}-{t}-{StreamKeys.of(self.seed, number).id_suffix(t)}"
+        return f"{self.study}.{number}-{t}-{self.streams(number).id_suffix(t)}"
 
     def draw_fallback(self, number: int, t: int, available: Sequence[str] | None) -> tuple[str, dict[str, float]]:
         """Draw an arm with the fallback probabilities; return it and the probability of every arm."""
@@ -148,8 +159,7 @@ class StudyConfig:
         if sum(shares) <= 0.0:
             shares = [float(arm in open_arms) for arm in self.arms]
         probabilities = [share / sum(shares) for share in shares]
-        bits = int(bits_at(np.uint64(stream_key(self.seed, number, FALLBACK)), t))
-        left = (bits >> 11) * 2.0**-53
+        left = (self.streams.fallback(number, t) >> 11) * 2.0**-53
         chosen = max(arm for arm, probability in enumerate(probabilities) if probability > 0.0)
         for arm, probability in enumerate(probabilities):
             if probability > 0.0 and left < probability:
@@ -157,3 +167,6 @@ class StudyConfig:
                 break
             left -= probability
         return self.arms[chosen], dict(zip(self.arms, probabilities, strict=True))
+
+
+SETTINGS = [each.name for each in fields(StudyConfig) if each.name != "secret"]  # that users see

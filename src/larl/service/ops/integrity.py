@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sql
 
 from larl.service.storage.database import Database, StorageError
-from larl.service.storage.events import Event, EventKind
+from larl.service.storage.events import REWARD_EVENTS, Event, EventKind
 from larl.service.storage.tables import journal
 
 MAX_LENGTH = 300  # characters of a value that are shown
@@ -49,7 +49,7 @@ def _first_gap(connection: sql.Connection) -> int:
 
 def about(event: Event) -> str:
     """Return what an event is about."""
-    if event.ref and event.kind not in (EventKind.ISSUE, EventKind.RESOLVED):
+    if event.ref and event.kind in (EventKind.DECISION, *REWARD_EVENTS, EventKind.DELIVERED):
         return f"decision {event.ref}"
     return f"{event.kind} of study {event.study}"
 

@@ -1,8 +1,9 @@
 """Replay: every event is derived again from the events before it and compared with the stored one, byte for byte.
 
 The handlers that serve requests derive the events; snapshots are not used. Taken as stored, because nothing determines
-them: requests (their effect on later events is checked), times, the version of larl, that a policy failed, issues, and
-events missing at the very end. Policies must be those of this larl, on a machine with the same arithmetic.
+them: requests (their effect on later events is checked), times, a study's seed and secret, the version of larl, that a
+policy failed, issues, and events missing at the very end. Policies must be those of this larl, on a machine with the
+same arithmetic.
 
 Memory: a few numbers for every unit, and agents up to `capacity` bytes.
 """
@@ -21,6 +22,7 @@ from larl.service.core.handlers import CommandHandlers
 from larl.service.core.handlers.base import Step
 from larl.service.core.issues import IssueLog
 from larl.service.core.policy_timeout import CircuitOpen, DirectRunner
+from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_repository import StudyRepository
 from larl.service.ops.integrity import Mismatch, about, check_equal
 from larl.service.storage.database import StorageError
@@ -63,7 +65,8 @@ class Replay:
         self._tx, self._runner = ReplayTransaction(source), DirectRunner()
         self._agents = AgentRepository(self._runner, capacity)
         self._studies = StudyRepository(self._agents)
-        self._handlers = CommandHandlers(self._studies, IssueLog())
+        self._secret: bytes | None = None  # of the study that is created next
+        self._handlers = CommandHandlers(self._studies, IssueLog(), lambda: self._secret)
         self._waiting: set[tuple[str, str]] = set()  # units with a default reward that no decision follows yet
 
     def count(self) -> int:
@@ -134,8 +137,10 @@ class Replay:
             return self._default(event)
         self._check_order(event)
         command = command_of(event)
-        if event.kind == EventKind.STUDY and command.body.seed is None:  # type: ignore[attr-defined]
-            command = command._replace(body=command.body.model_copy(update={"seed": event.response["seed"]}))
+        if event.kind == EventKind.STUDY:
+            self._secret = ref_to_secret(event.ref)
+            if command.body.seed is None:  # type: ignore[attr-defined]
+                command = command._replace(body=command.body.model_copy(update={"seed": event.response["seed"]}))
         self._waiting.discard(place)
         return self._handlers.execute(self._tx, command, event.at)
 

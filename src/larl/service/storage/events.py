@@ -36,7 +36,7 @@ class Event(NamedTuple):
     study: str
     kind: str
     unit: str | None
-    ref: str | None  # id of the decision, or code of the issue
+    ref: str | None  # id of the decision, code of the issue, or secret of the study (core/streams)
     number: int | None  # step of a decision, number of a unit or issue, version of a policy
     key: str | None
     at: str

@@ -13,7 +13,7 @@ journal = sql.Table(
     sql.Column("study", sql.Text, nullable=False),
     sql.Column("kind", sql.Text, nullable=False),
     sql.Column("unit", sql.Text),
-    sql.Column("ref", sql.Text),  # id of the decision, or code of the issue
+    sql.Column("ref", sql.Text),  # id of the decision, code of the issue, or secret of the study (core/streams)
     sql.Column("number", sql.Integer),  # step of a decision, number of a unit or issue, version of a policy
     sql.Column("key", sql.Text),  # idempotency key of the request
     sql.Column("at", sql.Text, nullable=False),

@@ -11,6 +11,7 @@ from larl.service.core.handlers.rewards import RewardHandlers
 from larl.service.core.handlers.studies import StudyHandlers
 from larl.service.core.handlers.units import UnitHandlers
 from larl.service.core.issues import IssueLog
+from larl.service.core.streams import new_secret
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas import requests
 from larl.service.storage.events import Event
@@ -22,9 +23,11 @@ Handler = Callable[[Transaction, Any, str], Event]
 class CommandHandlers:
     """All handlers of commands, by the type of the body."""
 
-    def __init__(self, studies: StudyRepository, issues: IssueLog) -> None:
+    def __init__(
+        self, studies: StudyRepository, issues: IssueLog, draw_secret: Callable[[], bytes | None] = new_secret
+    ) -> None:
         policies, units = PolicyCalls(studies.agents, issues), UnitHandlers(studies)
-        about_studies = StudyHandlers(studies)
+        about_studies = StudyHandlers(studies, draw_secret)
         self.rewards = RewardHandlers(studies, policies)
         decisions = DecisionHandlers(studies, policies, units, self.rewards)
         self._handlers: dict[type[requests.Request], Handler] = {

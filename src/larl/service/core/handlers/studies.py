@@ -1,11 +1,14 @@
 """Commands about studies."""
 
+from collections.abc import Callable
+
 from larl._core.validation import InvalidValue
 from larl.client.models import ClosedStudy
 from larl.service.core.commands import Command
 from larl.service.core.handlers.base import append
 from larl.service.core.payloads import PolicyChanged, study_created
 from larl.service.core.state import StudyState
+from larl.service.core.streams import secret_to_ref
 from larl.service.core.study_config import StudyConfig
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import CloseStudyRequest, NewPolicy, NewStudy
@@ -16,13 +19,14 @@ from larl.service.storage.journal import Transaction
 class StudyHandlers:
     """Creates, changes and closes studies."""
 
-    def __init__(self, studies: StudyRepository) -> None:
-        self._studies = studies
+    def __init__(self, studies: StudyRepository, draw_secret: Callable[[], bytes | None]) -> None:
+        self._studies, self._draw_secret = studies, draw_secret
 
     def create(self, tx: Transaction, command: Command[NewStudy], at: str) -> Event:
         """Create a study."""
         config = StudyConfig.create(vars(command.body))
-        event = append(tx, command, study_created(StudyState([config]), at), at, number=1)
+        ref = secret_to_ref(self._draw_secret())
+        event = append(tx, command, study_created(StudyState([config]), at), at, ref=ref, number=1)
         self._studies.add(event)
         return event
 

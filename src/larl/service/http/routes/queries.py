@@ -58,12 +58,12 @@ def list_studies(caller: Caller) -> list[models.StudyInfo]:
 
 @router.get("/studies/{study}", tags=["studies"])
 def get_study(study: StudyName, caller: Caller) -> models.StudyInfo:
-    """Return a study and its policies. Its seed is null if the token cannot read decisions."""
+    """Return a study and its policies. Only admins get its seed; others get null."""
     return _visible(caller.require("see", study).queries.state(study).info(), caller)
 
 
 def _visible(study: models.StudyInfo, caller: Caller) -> models.StudyInfo:
-    return study if caller.principal.may("read", study.study) else replace(study, seed=None)
+    return study if caller.principal.may("manage", study.study) else replace(study, seed=None)
 
 
 @router.get("/studies/{study}/units", response_model=ListPage[models.UnitInfo], tags=["units"])
