@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from larl.service.http import rate_limit
 from larl.service.queries import inspector, overview
 from larl.service.settings import Settings
 from larl.service.storage.database import Database
@@ -18,7 +19,8 @@ from tests.service.token_service import TokenService
 
 @pytest.fixture(autouse=True)
 def _no_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lift the time limits of the page: a busy machine takes longer."""
+    """Lift the time limits of the page, because a busy machine takes longer; refuse requests without a delay."""
+    monkeypatch.setattr(rate_limit, "REFUSAL_DELAY", 0.0)
     monkeypatch.setattr(overview, "READ_LIMIT", 300.0)
     monkeypatch.setattr(inspector, "TIME_LIMIT", 300.0)
 
@@ -52,7 +54,7 @@ def storage(request: pytest.FixtureRequest) -> str:
 def service(sqlite: str) -> Iterator[TokenService]:
     """A service in this process that requires tokens."""
     database = Database(sqlite, write=True, create=True)
-    found = TokenService(database, Settings(rate=1e6, timeout=60.0))
+    found = TokenService(database, Settings(rate=1e6, read_rate=1e9, timeout=60.0))
     with found.client:
         yield found
     database.close()

@@ -22,7 +22,9 @@ def service_client(folder: Path, role: str = "admin", **settings: Any) -> Iterat
     database = Database(f"sqlite:///{folder / 'study.db'}", write=True, create=True)
     token = Auth(database).create("*", role)
     try:
-        with TestClient(make_app(database, Settings(**{"rate": 1e6, "timeout": 60.0} | settings))) as client:
+        with TestClient(
+            make_app(database, Settings(**{"rate": 1e6, "read_rate": 1e9, "timeout": 60.0} | settings))
+        ) as client:
             client.token = token  # type: ignore[attr-defined]
             client.headers["Authorization"] = f"Bearer {token}"
             yield client

@@ -36,7 +36,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder: Path = tmp_path_factory.mktemp("interface")
     database = Database(f"sqlite:///{folder}/study.db", write=True, create=True)
     token = {"Authorization": f"Bearer {Auth(database).create('*', 'admin')}"}
-    app = make_app(database, Settings(rate=1e9))
+    app = make_app(database, Settings(rate=1e9, read_rate=1e9))
     del mounted_api(app).openapi()["security"]  # a token is always sent here; test_auth.py tests requests without
     with TestClient(app, headers=token) as client:
         client.post("/v1/studies", json={"study": "sleep", "arms": ["a", "b"], "policy": {"policy": "UCB"}, "seed": 1})

@@ -146,7 +146,7 @@ def test_simultaneous_requests_get_the_same_overview(tmp_path: Path, monkeypatch
     with service_client(tmp_path) as client:
         create_study(client)
         simulate(client, 80)
-        overviews = overview.Overviews(client.app.state.service.queries)
+        overviews = overview.Overviews(client.app.state.service.readers.queries)
         results: list[Any] = []
         threads = [threading.Thread(target=lambda: results.append(overviews.study("sleep"))) for _ in range(8)]
         for thread in threads:
@@ -181,7 +181,7 @@ def test_issue_is_open_until_it_is_resolved(tmp_path: Path) -> None:
     with service_client(tmp_path) as client:
         create_study(client)
         service = client.app.state.service
-        with service.queries.journal.transaction() as tx:
+        with service.journal.transaction() as tx:
             for severity, code in (("yellow", "clock"), ("red", "policy"), ("green", "note")):
                 issue = (severity, code, "", f"{code} happened", "nothing", "2026-01-01T00:00:00.000000Z")
                 service.commands.batch.issues.record(tx, "sleep", *issue)

@@ -62,7 +62,7 @@ def test_refused_logins(tmp_path: Path) -> None:
         wrong = client.post("/v1/session", json={"token": client.token[:-1] + "!"}, headers=PAGE)
         assert wrong.status_code == 401
         assert client.token not in wrong.text
-        host = Auth(client.app.state.service.queries.journal.database).create("*", "host")
+        host = Auth(client.app.state.service.journal.database).create("*", "host")
         refused = client.post("/v1/session", json={"token": host}, headers=PAGE)
         assert refused.status_code == 403
         assert "analyst" in refused.json()["detail"]

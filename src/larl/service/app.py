@@ -24,9 +24,8 @@ from larl.service.http.dependencies import Service
 from larl.service.http.middleware import RequestMiddleware
 from larl.service.http.problem_details import internal_error, problem_response, validation_problem
 from larl.service.http.rate_limit import TokenBucket
+from larl.service.http.readers import Readers
 from larl.service.http.routes import commands, dashboard, queries, session, static
-from larl.service.queries.journal_queries import JournalQueries
-from larl.service.queries.overview import Overviews
 from larl.service.schemas.responses import ProblemDetails
 from larl.service.settings import Settings
 from larl.service.storage.database import Database, StorageError
@@ -47,15 +46,16 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
     """Return the application of a storage that this process can write."""
     settings = settings or Settings()
     journal = Journal(database)
-    reader = JournalQueries(journal)
-    service = Service(settings, Auth(database), reader, Overviews(reader), TokenBucket(settings.rate))
+    service = Service(settings, Auth(database), journal, TokenBucket(settings.rate))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         alerts = Alerts(settings.alert_url, settings.alert_command)
+        url = database.url.render_as_string(hide_password=False)
+        service.readers = Readers(Database(url, max_idle=database.max_idle), settings.read_rate)
         batch = CommandBatch(journal, timeout=settings.timeout, memory=settings.memory, alert=alerts.send)
         service.commands = CommandQueue(batch)
-        for close in (alerts.close, service.overviews.close, database.checkpoint, service.commands.close):
+        for close in (alerts.close, database.checkpoint, service.readers.close, service.commands.close):
             service.resources.callback(close)  # the last one is closed first
         yield
         service.resources.close()

@@ -13,6 +13,7 @@ class Settings:
     timeout: float = TIMEOUT  # seconds that a policy may take
     memory: int = MEMORY  # bytes for agents
     rate: float = 500.0  # requests per second that a token may make
+    read_rate: float = 10_000.0  # rows per second that a token may read
     max_body: int = 64 * 1024  # bytes
     alert_url: str | None = None
     alert_command: str | None = None

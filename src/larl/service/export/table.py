@@ -43,6 +43,7 @@ class Table:
     def __init__(self, source: Journal, study: str) -> None:
         self._journal, self._queries, self.study = source, JournalQueries(source), study
         self.step: Callable[[], object] = lambda: None  # called for each decision that is read
+        self.page_size = PAGE  # decisions that are read at once
         self._end = source.last_seq()
         try:
             self.config = self._queries.state(study).config
@@ -63,7 +64,7 @@ class Table:
     def records(self, unit: str | None = None) -> Iterator[Record]:
         """Yield all decisions, or those of a unit, oldest first."""
         where, after = self._where() + ([journal.c.unit == unit] if unit else []), 0
-        while decisions := self._journal.select(*where, journal.c.seq > after, limit=PAGE):
+        while decisions := self._journal.select(*where, journal.c.seq > after, limit=self.page_size):
             for event, view in zip(decisions, self._queries.with_rewards(decisions, self._end), strict=True):
                 yield self._record(event, view)
                 self.step()

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import anyio
 import sqlalchemy as sql
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 
 from larl._core.validation import InvalidValue, one_of
 from larl.service.clock import now, stamp
@@ -35,6 +36,7 @@ STUDY = re.compile(NAME)
 TOKEN = re.compile(r"larl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 CACHED = 2.0  # seconds for which a revoked token may still work
 SESSION = timedelta(hours=12)
+LOOKUPS = 4  # at the same time; each takes a thread and a connection
 
 
 class Principal(NamedTuple):
@@ -69,6 +71,7 @@ class Auth:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._cache: dict[str, tuple[float, Principal | None]] = {}  # with the time until which an entry is valid
+        self._limiter = anyio.CapacityLimiter(LOOKUPS)
         self._ended = 0  # number of ended sessions: a lookup that began before the end of one is not cached
 
     def create(self, study: str, role: str) -> str:
@@ -141,13 +144,13 @@ class Auth:
         return Principal(row.id, row.study, row.role) if row else None
 
     async def _cached(self, name: str, find: Callable[[], Principal | None]) -> Principal | None:
-        """Look up in the database at most every CACHED seconds, on another thread."""
+        """Look up in the database at most every CACHED seconds, on a thread that is only used for this."""
         until, principal = self._cache.get(name, (0.0, None))
         if time.monotonic() > until:
             if len(self._cache) > 10_000:
                 self._cache.clear()
             ended = self._ended
-            principal = await run_in_threadpool(find)
+            principal = await to_thread.run_sync(find, limiter=self._limiter)
             if ended == self._ended:
                 self._cache[name] = time.monotonic() + CACHED, principal
         return principal

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
+import anyio
+from anyio import to_thread
 from fastapi import Depends, Path, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from larl._core.validation import InvalidValue
 from larl.service.core.agents import compile_policy
@@ -16,12 +17,13 @@ from larl.service.core.problems import Problem
 from larl.service.core.study_config import StudyConfig
 from larl.service.http.auth import ANONYMOUS_ADMIN, Auth, Principal, require
 from larl.service.http.rate_limit import TokenBucket
-from larl.service.queries.journal_queries import JournalQueries
-from larl.service.queries.overview import Overviews
+from larl.service.http.readers import Readers
 from larl.service.schemas import requests
 from larl.service.settings import Settings
+from larl.service.storage.journal import Journal
 
 COOKIE = "larl_session"
+COMPILERS = 2  # policies that are compiled at the same time: other requests need threads too
 LOGINS = 5.0  # per second, from one address
 
 
@@ -39,22 +41,26 @@ class Service:
 
     settings: Settings
     auth: Auth
-    queries: JournalQueries
-    overviews: Overviews
+    journal: Journal
     rate: TokenBucket
-    logins: TokenBucket = field(default_factory=lambda: TokenBucket(LOGINS, "an address that logs in"))
-    commands: CommandQueue | None = None  # while the service runs
+    logins: TokenBucket = field(default_factory=lambda: TokenBucket(LOGINS, "an address may make", "log-ins"))
+    compilers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(COMPILERS))
+    readers: Readers = field(init=False)  # while the service runs
+    commands: CommandQueue = field(init=False)
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closed at the end, once
 
     async def compile(self, config: Callable[[], StudyConfig]) -> None:
         """Compile a policy while other requests are served; the command itself reports what is wrong with it."""
         with contextlib.suppress(InvalidValue, Problem):
-            await run_in_threadpool(lambda: compile_policy(config()))
+            await to_thread.run_sync(lambda: compile_policy(config()), limiter=self.compilers)
 
     async def execute(self, study: str, key: str, body: requests.Request, **more: Any) -> Response:
         """Execute a command; return its response."""
-        assert self.commands is not None
-        return StoredResponse(await self.commands.execute(Command(study, key, body, **more)))
+        self.readers.journal.begin_command()
+        try:
+            return StoredResponse(await self.commands.execute(Command(study, key, body, **more)))
+        finally:
+            self.readers.journal.end_command()
 
     async def authenticate(self, request: Request) -> Principal:
         """Return the principal of a request, from its token or the page's session; raise 401, 403 or 429."""
@@ -69,7 +75,7 @@ class Service:
         if principal is None:
             reason = "this token is unknown or revoked" if scheme else "a token is required"
             raise Problem(401, f"{reason}; accepted: the header Authorization: Bearer larl_…")
-        self.rate.take(principal.id)
+        await self.rate.take(principal.id)
         return principal
 
 
@@ -90,6 +96,14 @@ class Call(NamedTuple):
         """Return the service; raise 403 unless the principal has the permission for the study."""
         require(self.principal, permission, study)
         return self.service
+
+    async def read(self, rows: int, query: Callable[[], Any]) -> Response:
+        """Return what a query returns, which has at most so many rows, as a response."""
+        return await self.service.readers.json(self.principal.id, rows, query)
+
+    async def read_page(self, page: requests.Page, query: Callable[[int, int], Any]) -> Response:
+        """Return a page of a list; the query gets a cursor and a limit."""
+        return await self.service.readers.page(self.principal.id, page.after, page.limit, query)
 
 
 async def current_call(request: Request) -> Call:

@@ -16,7 +16,7 @@ from larl.service.queries.statistics import StudyStatistics
 from larl.service.storage.events import EventKind
 from larl.service.storage.tables import journal
 
-PAGE = 2_000  # numbers of events read at once
+PAGE = 200  # numbers of events read at once
 READ_LIMIT = 1.0  # seconds that one request may read; the next one continues
 MAX_STEPS = 500  # of a unit
 MAX_ISSUES = 50

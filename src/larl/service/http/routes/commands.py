@@ -8,6 +8,7 @@ from larl.service.core.study_config import StudyConfig
 from larl.service.http.command_route import CommandRoute
 from larl.service.http.dependencies import Caller, DecisionId, IssueNumber, StudyName
 from larl.service.http.problem_details import error_responses
+from larl.service.queries.journal_queries import JournalQueries
 from larl.service.schemas import requests
 
 router = APIRouter(prefix="/v1", responses=error_responses(404, 409), route_class=CommandRoute)
@@ -51,7 +52,8 @@ async def create_study(body: requests.NewStudy, caller: Caller) -> Response:
 async def change_policy(study: StudyName, body: requests.NewPolicy, caller: Caller) -> Response:
     """Replace the policy. The new one learns from all earlier decisions; the old one stays on record."""
     service = caller.require("manage", study)
-    await service.compile(lambda: service.queries.state(study).config.with_policy(body.policy, body.min_probability))
+    queries = JournalQueries(service.journal)
+    await service.compile(lambda: queries.state(study).config.with_policy(body.policy, body.min_probability))
     return await service.execute(study, body.key, body)
 
 

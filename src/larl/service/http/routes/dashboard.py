@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from larl.service.http.dependencies import (
     AfterQuery,
@@ -12,26 +12,31 @@ from larl.service.http.dependencies import (
     UnitName,
 )
 from larl.service.http.problem_details import error_responses
+from larl.service.queries.overview import MAX_STEPS
 from larl.service.schemas import dashboard
 from larl.service.schemas.responses import ListPage
 
+OVERVIEW_ROWS = 100  # that an overview of a study counts for
 NOTHING_NEW: dict[int | str, Any] = {204: {"description": "No events after `after`."}}
 router = APIRouter(prefix="/v1/studies/{study}", responses=error_responses(404) | NOTHING_NEW)
 
 
 @router.get("/overview", response_model=dashboard.StudyOverview, tags=["studies"])
-def get_study_overview(study: StudyName, caller: Caller, query: AfterQuery) -> Any:
+async def get_study_overview(study: StudyName, caller: Caller, query: AfterQuery) -> Any:
     """Return the counts, means and open issues of a study."""
-    return caller.require("read", study).overviews.study(study, query.after) or Response(status_code=204)
+    overviews = caller.require("read", study).readers.overviews
+    return await caller.read(OVERVIEW_ROWS, lambda: overviews.study(study, query.after))
 
 
 @router.get("/roster", response_model=ListPage[dashboard.UnitCounts], tags=["units"])
-def get_roster(study: StudyName, caller: Caller, page: PageQuery) -> Any:
+async def get_roster(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return units in order of registration, with their counts."""
-    return caller.require("read", study).overviews.roster(study, page.after, page.limit)
+    overviews = caller.require("read", study).readers.overviews
+    return await caller.read_page(page, lambda *place: overviews.roster(study, *place))
 
 
 @router.get("/units/{unit}/overview", response_model=dashboard.UnitOverview, tags=["units"])
-def get_unit_overview(study: StudyName, unit: UnitName, caller: Caller, query: AfterQuery) -> Any:
+async def get_unit_overview(study: StudyName, unit: UnitName, caller: Caller, query: AfterQuery) -> Any:
     """Return the last steps of a unit, and the weights of its policy's models."""
-    return caller.require("read", study).overviews.unit(study, unit, query.after) or Response(status_code=204)
+    overviews = caller.require("read", study).readers.overviews
+    return await caller.read(MAX_STEPS, lambda: overviews.unit(study, unit, query.after))

@@ -1,8 +1,6 @@
 """Routes that only read."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -10,9 +8,11 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from larl import __version__
 from larl.client import models
+from larl.service.core.state import StudyState
 from larl.service.export.csv import as_csv
 from larl.service.export.table import Table
 from larl.service.export.vw import as_vw
+from larl.service.http.auth import Principal
 from larl.service.http.dependencies import (
     Caller,
     CurrentService,
@@ -23,11 +23,12 @@ from larl.service.http.dependencies import (
     UnitPageQuery,
 )
 from larl.service.http.problem_details import HEADERS, error_responses, storage_problem
+from larl.service.http.readers import SLICE
 from larl.service.schemas.requests import ExportFormat
 from larl.service.schemas.responses import FailingHealth, ListPage
 from larl.service.storage.database import StorageError
 
-EXPORT_LINES = 500  # sent at once
+EXPORT_ROWS = 1000  # that an export counts for
 TEXT: dict[int | str, Any] = {
     200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "text/plain")}}
 }
@@ -42,81 +43,90 @@ router = APIRouter(prefix="/v1", responses=error_responses(404))
 def get_health(service: CurrentService) -> Any:
     """Check that the service can read its storage; 503 if not. No token is needed."""
     try:
-        service.queries.journal.select(limit=1)
+        service.journal.select(limit=1)
     except StorageError as error:
         failing = FailingHealth(status="failing", larl=__version__, detail=storage_problem(error).detail)
         return JSONResponse(failing.model_dump(), 503, HEADERS[503])
     return models.Health(status=models.ServiceStatus.OK, larl=__version__)
 
 
-@router.get("/studies", tags=["studies"])
-def list_studies(caller: Caller) -> list[models.StudyInfo]:
+@router.get("/studies", response_model=list[models.StudyInfo], tags=["studies"])
+async def list_studies(caller: Caller) -> Any:
     """Return the studies that the token may see."""
-    studies = [state.info() for state in caller.service.queries.studies().values()]
-    return [_visible(study, caller) for study in studies if caller.principal.may("see", study.study)]
+    queries = caller.service.readers.queries
+    return await caller.read(0, lambda: _visible(queries.studies().values(), caller.principal))
 
 
-@router.get("/studies/{study}", tags=["studies"])
-def get_study(study: StudyName, caller: Caller) -> models.StudyInfo:
+@router.get("/studies/{study}", response_model=models.StudyInfo, tags=["studies"])
+async def get_study(study: StudyName, caller: Caller) -> Any:
     """Return a study and its policies. Only admins get its seed; others get null."""
-    return _visible(caller.require("see", study).queries.state(study).info(), caller)
+    queries = caller.require("see", study).readers.queries
+    return await caller.read(0, lambda: _visible([queries.state(study)], caller.principal)[0])
 
 
-def _visible(study: models.StudyInfo, caller: Caller) -> models.StudyInfo:
-    return study if caller.principal.may("manage", study.study) else replace(study, seed=None)
+def _visible(studies: Iterable[StudyState], principal: Principal) -> list[dict[str, Any]]:
+    """Return the studies that a principal may see, with seeds if it is an admin."""
+    found = [vars(study.info()) for study in studies if principal.may("see", study.config.study)]
+    return [study if principal.may("manage", study["study"]) else study | {"seed": None} for study in found]
 
 
 @router.get("/studies/{study}/units", response_model=ListPage[models.UnitInfo], tags=["units"])
-def list_units(study: StudyName, caller: Caller, page: PageQuery) -> Any:
+async def list_units(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return the units of a study, in order of registration."""
-    return caller.require("read", study).queries.units(study, page.after, page.limit)
+    queries = caller.require("read", study).readers.queries
+    return await caller.read_page(page, lambda *place: queries.units(study, *place))
 
 
 @router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
-def get_unit(study: StudyName, unit: UnitName, caller: Caller) -> Any:
+async def get_unit(study: StudyName, unit: UnitName, caller: Caller) -> Any:
     """Return a unit."""
-    return caller.require("read", study).queries.unit(study, unit)
+    queries = caller.require("read", study).readers.queries
+    return await caller.read(1, lambda: queries.unit(study, unit))
 
 
 @router.get("/studies/{study}/decisions", response_model=ListPage[models.DecisionRecord], tags=["decisions"])
-def list_decisions(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
+async def list_decisions(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
     """Return decisions with their rewards."""
-    return caller.require("read", study).queries.decisions(study, page.unit, page.after, page.limit)
+    queries = caller.require("read", study).readers.queries
+    return await caller.read_page(page, lambda *place: queries.decisions(study, page.unit, *place))
 
 
 @router.get("/decisions/{decision}", response_model=models.DecisionRecord, tags=["decisions"])
-def get_decision(decision: DecisionId, caller: Caller) -> Any:
+async def get_decision(decision: DecisionId, caller: Caller) -> Any:
     """Return a decision with its reward."""
-    return caller.require("read", decision.partition(".")[0]).queries.decision(decision)
+    queries = caller.require("read", decision.partition(".")[0]).readers.queries
+    return await caller.read(1, lambda: queries.decision(decision))
 
 
 @router.get("/studies/{study}/rewards", response_model=ListPage[models.RewardRecord], tags=["decisions"])
-def list_rewards(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
+async def list_rewards(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
     """Return rewards in order of arrival, with default rewards."""
-    return caller.require("read", study).queries.rewards(study, page.unit, page.after, page.limit)
+    queries = caller.require("read", study).readers.queries
+    return await caller.read_page(page, lambda *place: queries.rewards(study, page.unit, *place))
 
 
 @router.get("/studies/{study}/issues", response_model=ListPage[models.Issue], tags=["issues"])
-def list_issues(study: StudyName, caller: Caller, page: PageQuery) -> Any:
+async def list_issues(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     """Return issues, and how they were resolved."""
-    return caller.require("read", study).queries.issues(study, page.after, page.limit)
+    queries = caller.require("read", study).readers.queries
+    return await caller.read_page(page, lambda *place: queries.issues(study, *place))
 
 
 @router.get("/studies/{study}/export", response_class=StreamingResponse, tags=["decisions"], responses=TEXT)
-def export_study(
+async def export_study(
     study: StudyName,
     caller: Caller,
     wanted: Annotated[ExportFormat, Query()],
 ) -> Any:
     """Return all decisions of a study with their rewards, as text; `larl export` has more formats."""
-    service = caller.require("read", study)
-    service.queries.state(study)
-    table = Table(service.queries.journal, study)
-    lines, kind = (as_csv(table), "text/csv") if wanted.format == "csv" else (as_vw(table), "text/plain")
-    return StreamingResponse(_chunks(lines), media_type=kind)
+    readers = caller.require("read", study).readers
+    await readers.admit(caller.principal.id, EXPORT_ROWS)
 
+    def lines() -> Iterator[str]:
+        readers.queries.state(study)
+        table = Table(readers.journal, study)
+        table.page_size = SLICE
+        return as_csv(table) if wanted.format == "csv" else as_vw(table)
 
-def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Yield several lines at once: each chunk takes a turn of the event loop."""
-    while chunk := list(islice(lines, EXPORT_LINES)):
-        yield "".join(chunk)
+    kind = "text/csv" if wanted.format == "csv" else "text/plain"
+    return StreamingResponse(readers.chunks(await readers.run(lines)), media_type=kind)

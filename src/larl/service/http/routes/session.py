@@ -33,7 +33,7 @@ async def log_in(
 ) -> Any:
     """Log in with a token. The browser gets a cookie that lasts twelve hours."""
     _require_page(x_larl_page)
-    service.logins.take(request.client.host if request.client else "")
+    await service.logins.take(request.client.host if request.client else "")
     principal = await service.auth.token_principal(body.token.strip())
     if principal is None:
         raise Problem(401, "this token is unknown or revoked", field="token")
