@@ -3,6 +3,7 @@
 `reduction`: Lemma 2, θ_a and the bias; for every world whose filter has a steady state.
 `confidence`: Lemma 3, the confidence radius, and Lemma 4, the bound on contexts; for a LatentAR.
 `bounds`: Theorem 1, the bound on regret; for a LatentAR.
+`decompose`: the exact split of regret into the floor and the cost of learning, which the paper does not give.
 `regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
 LatentAR and LatentVAR.
 """
@@ -11,6 +12,9 @@ from larl.theory.bounds import RegretBound as RegretBound
 from larl.theory.bounds import regret_bound as regret_bound
 from larl.theory.confidence import confidence_radius as confidence_radius
 from larl.theory.confidence import context_bound as context_bound
+from larl.theory.decompose import Decomposition as Decomposition
+from larl.theory.decompose import decompose as decompose
+from larl.theory.decompose import floor_path as floor_path
 from larl.theory.expected_maximum import expected_best_mean as expected_best_mean
 from larl.theory.reduction import bias_row as bias_row
 from larl.theory.reduction import noise_scale as noise_scale
