@@ -8,6 +8,7 @@ streams of a simulation, in which one id reveals all others.
 import re
 from hashlib import blake2b
 from secrets import token_bytes
+from struct import Struct
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from larl._core.random import FALLBACK, bits_at, stream_key
 from larl.live.streams import StreamKeys, UnitStreams
 
 SECRET_SIZE = 32  # bytes
+TWO_KEYS = Struct("<QQ")
 REF = re.compile(rf"2:([0-9a-f]{{{2 * SECRET_SIZE}}})")  # version and secret
 
 
@@ -73,8 +75,8 @@ class KeyedUnitStreams:
 
     def keys(self, t: int) -> tuple[np.uint64, np.uint64]:
         """The keys of the policy and of forced exploration at step t."""
-        policy, exploration = np.frombuffer(self.bits(t), "<u8", 2)
-        return policy, exploration
+        policy, exploration = TWO_KEYS.unpack_from(self.bits(t))
+        return np.uint64(policy), np.uint64(exploration)
 
     def id_suffix(self, t: int) -> str:
         """Sixteen hex digits: the random part of the decision id of step t."""
