@@ -104,6 +104,11 @@ class AgentRepository:
         if handle is not None:
             self._bytes -= handle.size
 
+    def clear(self) -> None:
+        """Remove all agents from memory."""
+        self._handles.clear()
+        self._bytes = 0
+
     def rollback(self, study: str, unit: str) -> None:
         """Remove agents that may know of events that are not stored."""
         self.drop(study, unit)

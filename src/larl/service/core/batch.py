@@ -37,6 +37,7 @@ class CommandBatch:
         self.runner, self.issues = PolicyRunner(timeout), IssueLog()
         self.studies = StudyRepository(AgentRepository(self.runner, memory))
         self._handlers = CommandHandlers(self.studies, self.issues)
+        self._generation = journal.end.known.generation
         self._latest = "".join(event.at for event in journal.select(limit=1, newest=True))  # time of the last event
 
     def close(self) -> None:
@@ -50,11 +51,14 @@ class CommandBatch:
 
         If the transaction fails, whatever knows of its events is forgotten, and the error is raised.
         """
-        tx = None
+        self._forget_lost()
+        tx, losses = None, tuple(self.journal.end.losses)
         try:
             with self.journal.transaction(self._locks(commands)) as tx:
                 tx.preload([(command.study, command.kind, command.key) for command in commands])
                 self.studies.refresh(tx, {command.study for command in commands})
+                if losses:
+                    self.issues.record_losses(tx, losses, now())
                 replies = self._execute_all(tx, commands)
                 tx.write()
                 self.studies.committed(tx)
@@ -64,10 +68,18 @@ class CommandBatch:
                 self.issues.rollback(tx.events)
             raise
         self._latest = tx.events[-1].at if tx.events else self._latest
+        self.journal.end.recorded(len(losses))
         for issue in self.issues.unreported:
             self._alert(issue)
         self.issues.unreported.clear()
         return replies
+
+    def _forget_lost(self) -> None:
+        """Forget everything if the journal has lost events: what is in memory may rest on them."""
+        generation = self.journal.end.known.generation
+        if generation != self._generation:
+            self.studies.clear()
+            self._generation = generation
 
     def _locks(self, commands: Sequence[Command[Request]]) -> list[Lock]:
         """Return the locks of a batch: exclusive on a study if a command changes what its units share."""

@@ -123,6 +123,13 @@ class StudyRepository:
             if event.kind in STUDY_EVENTS:
                 self._studies.pop(event.study, None)
 
+    def clear(self) -> None:
+        """Forget everything: it is read again from the journal."""
+        self.agents.clear()
+        self._studies.clear()
+        self._units.clear()
+        self._names.clear()
+
     def forget(self, study: str, unit: str) -> None:
         """Forget a unit and its agent: they are read again from the journal."""
         self.agents.rollback(study, unit)

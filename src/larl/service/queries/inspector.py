@@ -47,6 +47,11 @@ class Inspector:
         self._source, self._lock, self._runner = JournalSource(source), threading.Lock(), PolicyRunner(TIME_LIMIT)
         self._agents = AgentRepository(self._runner, CAPACITY)
 
+    def clear(self) -> None:
+        """Forget all agents: they are read again from the journal."""
+        with self._lock:
+            self._agents.clear()
+
     def close(self) -> None:
         """Stop."""
         self._runner.close()

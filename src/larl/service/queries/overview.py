@@ -27,7 +27,7 @@ class Overviews:
 
     def __init__(self, queries: JournalQueries) -> None:
         self._queries, self._journal, self._inspector = queries, queries.journal, Inspector(queries.journal)
-        self._lock = threading.Lock()
+        self._lock, self._generation = threading.Lock(), 0
         self._statistics: dict[str, tuple[threading.Lock, StudyStatistics]] = {}
 
     def close(self) -> None:
@@ -73,6 +73,11 @@ class Overviews:
     def _counted(self, study: str) -> Iterator[tuple[StudyStatistics, int]]:
         """Lock the statistics of a study; yield them, and how many events they have not counted."""
         with self._lock:
+            generation = self._journal.end.known.generation
+            if generation != self._generation:  # the journal has lost events
+                self._statistics.clear()
+                self._inspector.clear()
+                self._generation = generation
             if study not in self._statistics:
                 arms = self._queries.state(study).config.arms
                 self._statistics[study] = threading.Lock(), StudyStatistics(arms)

@@ -14,6 +14,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
 from larl.service.storage.database import Database
+from larl.service.storage.end import Head, JournalEnd, JournalWentBack, head_of, read_end
 from larl.service.storage.events import LEARNING_EVENTS, Event, EventKind
 from larl.service.storage.tables import journal, snapshots
 
@@ -53,10 +54,15 @@ class Lock(NamedTuple):
 
 
 class Transaction:
-    """A transaction that appends events. `seq` is the number of the last event, if it is known."""
+    """A transaction that appends events. `seq` is the number of the last event, if no other process appends.
 
-    def __init__(self, connection: sql.Connection, single_writer: bool, seq: int | None) -> None:
-        self._connection, self.single_writer, self._seq = connection, single_writer, seq
+    With several processes, `known` is the newest event that this one knew before, and `seen` the newest that it read.
+    """
+
+    def __init__(self, connection: sql.Connection, single_writer: bool, seq: int | None, known: Head = ()) -> None:
+        self._connection, self.single_writer, self._seq, self._known = connection, single_writer, seq, known
+        self.seen: Head = ()
+        self._is_checked = False
         self._placeholder = PLACEHOLDERS[connection.dialect.name]
         self.events: list[Event] = []
         self._existing: dict[tuple[str, str, str], Event] = {}
@@ -76,7 +82,10 @@ class Transaction:
 
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:
         """Return stored events."""
-        return select(self._connection, *where, limit=limit, newest=newest)
+        events = select(self._connection, *where, limit=limit, newest=newest)
+        if events and not self.single_writer:
+            self.seen = max(self.seen, head_of(events[0 if newest else -1]), key=lambda head: head[:1])
+        return events
 
     def learning_events(self, study: str, unit: str | None, after: int = 0) -> list[Event]:
         """Return what an agent learns from: stored events after a number, then those of this transaction."""
@@ -118,17 +127,22 @@ class Transaction:
         return removed
 
     def write(self) -> int | None:
-        """Number the events and write them, once; return the last number, None if there are no events."""
-        if not self.events or self.events[-1].seq:
-            return self.events[-1].seq if self.events else None
-        if not self.single_writer:
+        """Number the events and write them, once; return the last number, None if there are no events.
+
+        Raise JournalWentBack if the journal has lost events that this process knows: responses may rest on them.
+        """
+        is_new = bool(self.events) and not self.events[-1].seq
+        if is_new and not self.single_writer:
             acquire_journal(self._connection)
-            self._seq = None
-        last = last_seq(self._connection) if self._seq is None else self._seq
-        self.events = [event._replace(seq=last + i) for i, event in enumerate(self.events, 1)]
-        values = ", ".join([self._placeholder] * len(journal.c))
-        self._connection.exec_driver_sql(f"INSERT INTO journal ({COLUMNS}) VALUES ({values})", self.events)
-        return self.events[-1].seq
+        if not self.single_writer and (is_new or not self._is_checked):
+            self._seq, _ = read_end(self._connection, self._known)
+            self._is_checked = True
+        if is_new:
+            last = last_seq(self._connection) if self._seq is None else self._seq
+            self.events = [event._replace(seq=last + i) for i, event in enumerate(self.events, 1)]
+            values = ", ".join([self._placeholder] * len(journal.c))
+            self._connection.exec_driver_sql(f"INSERT INTO journal ({COLUMNS}) VALUES ({values})", self.events)
+        return self.events[-1].seq if self.events else None
 
     def snapshot(self, study: str, unit: str, made_by: str) -> Any:
         """Return the snapshot of a unit, if this code and policy made it."""
@@ -145,17 +159,29 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._seq: int | None = None  # the last number, if no other process appends
+        self.end = JournalEnd()
 
     @contextmanager
     def transaction(self, locks: Iterable[Lock] = ()) -> Iterator[Transaction]:
         """Open a transaction under these locks. Its events are on disk when the `with` ends: all, or none."""
-        single_writer = self.database.single_writer
-        with self.database.writing() as connection:
-            if not single_writer:
-                _acquire(connection, locks)
-            transaction = Transaction(connection, single_writer, self._seq if single_writer else None)
-            yield transaction
-            last = transaction.write()
+        single_writer, known = self.database.single_writer, self.end.known
+        transaction = None
+        try:
+            with self.database.writing() as connection:
+                if not single_writer:
+                    _acquire(connection, locks)
+                seq = self._seq if single_writer else None
+                transaction = Transaction(connection, single_writer, seq, known.head)
+                yield transaction
+                last = transaction.write()
+        except JournalWentBack as error:
+            self.end.lose(known, error)
+            raise
+        finally:
+            if transaction is not None:
+                self.end.see(known, transaction.seen)
+        if last and not single_writer:
+            self.end.see(known, head_of(transaction.events[-1]))
         self._seq = last or self._seq
 
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:
@@ -171,9 +197,18 @@ class Journal:
             after = events[-1].seq
 
     def last_seq(self) -> int:
-        """Return the number of the last event."""
+        """Return the number of the last event; raise JournalWentBack if events that this process knows are lost."""
+        known = self.end.known
         with self.database.reading() as connection:
-            return last_seq(connection)
+            if self.database.single_writer:
+                return last_seq(connection)
+            try:
+                seq, head = read_end(connection, known.head)
+            except JournalWentBack as error:
+                self.end.lose(known, error)
+                raise
+        self.end.see(known, head)
+        return seq
 
     def count(self, *where: Any) -> int:
         """Return the number of events that satisfy conditions."""
@@ -199,9 +234,10 @@ def select(connection: sql.Connection, *where: Any, limit: int | None = None, ne
 
 
 def select_snapshot(connection: sql.Connection, study: str, unit: str, made_by: str) -> Any:
-    """Return the row of a snapshot, or None."""
+    """Return the row of a snapshot, or None; events that it knows must be in the journal."""
+    last = sql.select(sql.func.max(journal.c.seq)).scalar_subquery()
     where = (snapshots.c.study == study, snapshots.c.unit == unit, snapshots.c.made_by == made_by)
-    return connection.execute(sql.select(snapshots).where(*where)).first()
+    return connection.execute(sql.select(snapshots).where(*where, snapshots.c.seq <= last)).first()
 
 
 def last_seq(connection: sql.Connection) -> int:
