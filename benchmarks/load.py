@@ -98,9 +98,7 @@ class Connection:
         if not hasattr(self, "writer"):
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         text = json.dumps(body).encode()
-        request = (
-            f"POST {path} HTTP/1.1\r\nHost: it\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
-        )
+        request = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
         self.writer.write(request.encode() + text)
         head = await self.reader.readuntil(b"\r\n\r\n")
         response = await self.reader.readexactly(int(re.findall(rb"content-length: (\d+)", head)[0]))

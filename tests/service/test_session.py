@@ -92,6 +92,7 @@ def test_logins_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_authentication_every_session_is_of_an_admin(tmp_path: Path) -> None:
     with service_client(tmp_path, auth=False) as client:
         del client.headers["Authorization"]
+        client.headers["Host"] = "localhost"
         assert client.get("/v1/session").json() == {"token": "anybody", "role": "admin", "study": "*"}
 
 

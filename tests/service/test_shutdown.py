@@ -125,7 +125,9 @@ def test_signal_under_load_loses_no_acknowledged_response(tmp_path: Path) -> Non
 
 def test_second_ctrl_c_does_not_wait_for_open_requests(tmp_path: Path) -> None:
     with new_server(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port)) as stalled:
-        stalled.sendall(b"POST /v1/studies HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+        stalled.sendall(
+            b"POST /v1/studies HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n"
+        )
         assert stalled.recv(100).startswith(b"HTTP/1.1 100")  # the service waits for the body
         assert server.process is not None
         server.process.send_signal(signal.SIGINT)

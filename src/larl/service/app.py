@@ -35,11 +35,11 @@ from larl.service.storage.journal import Journal
 class Application(Starlette):
     """A Starlette application with one layer of middleware, which also answers errors."""
 
-    max_body: int
+    settings: Settings
 
     def build_middleware_stack(self) -> RequestMiddleware:
         """Return the middleware around the routes."""
-        return RequestMiddleware(self.router, self.max_body)
+        return RequestMiddleware(self.router, self.settings.max_body, local=not self.settings.auth)
 
 
 def make_app(database: Database, settings: Settings | None = None) -> Application:
@@ -63,7 +63,7 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
     api = _make_api()
     fast = [route.plain() for route in commands.router.routes if isinstance(route, CommandRoute)]
     app = Application(routes=[*fast, Mount("/", api)], lifespan=lifespan)
-    app.max_body = settings.max_body
+    app.settings = settings
     app.state.service = api.state.service = service
     return app
 

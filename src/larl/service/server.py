@@ -1,7 +1,6 @@
 """The service as a process: addresses, signals, logs."""
 
 import gc
-import ipaddress
 import logging
 import signal
 import socket
@@ -20,7 +19,9 @@ from larl._core.validation import InvalidValue
 from larl.service.app import make_app
 from larl.service.core.agents import compile_policy
 from larl.service.http.auth import Auth
+from larl.service.http.hosts import is_loopback
 from larl.service.http.middleware import ACCESS_LOG
+from larl.service.http.protocol import limited_protocol
 from larl.service.queries.journal_queries import JournalQueries
 from larl.service.settings import Settings
 from larl.service.storage.database import Database, parse_url
@@ -28,6 +29,8 @@ from larl.service.storage.journal import Journal
 
 BACKLOG = 2048  # connections that may wait
 IDLE = 1.5  # times the time limit of policies: a transaction that is idle for longer is ended by PostgreSQL
+MAX_CONNECTIONS = 10_000
+KEEP_ALIVE = 5  # seconds for which a connection stays open after a response
 GRACE = 10  # seconds to finish open requests before the service stops
 TOKEN_FIRST = "a loopback address until there is a token: `larl token create` creates one"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -39,7 +42,7 @@ class Stopped(BaseException):
 
 def serve(storage: str, host: str, port: int, settings: Settings) -> None:
     """Serve a storage until asked to stop; then finish open requests, close the storage and return."""
-    local = _is_loopback(host)
+    local = is_loopback(host)
     if not settings.auth and not local:
         raise InvalidValue("serve", "host", host, "127.0.0.1, ::1 or localhost without authentication")
     url = parse_url(storage)
@@ -101,6 +104,9 @@ def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) 
                 server_header=False,
                 timeout_graceful_shutdown=GRACE,
                 backlog=BACKLOG,
+                http=limited_protocol(_connection_limit(), settings.request_timeout, settings.max_body),
+                ws="none",
+                timeout_keep_alive=KEEP_ALIVE,
             )
             try:
                 uvicorn.Server(config).run(sockets=[listening])
@@ -108,6 +114,17 @@ def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) 
                 app.state.service.resources.close()  # uvicorn does not close them after a second Ctrl-C
     finally:
         database.close()
+
+
+def _connection_limit() -> int:
+    """Raise the limit of open files as far as possible; return how many connections leave half of it to the rest."""
+    import resource  # not on Windows
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # the kernel may not allow it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)
 
 
 def _warn_if_public(path: Path | None) -> None:
@@ -143,13 +160,6 @@ def compile_policies(queries: JournalQueries) -> None:
             if error is not None:  # its decisions use the fallback probabilities; other studies are not affected
                 reason = f"{type(error).__name__}: {error}"
                 print(f"the policy of {name} cannot be compiled: {reason}", file=sys.stderr, flush=True)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:

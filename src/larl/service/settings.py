@@ -14,6 +14,7 @@ class Settings:
     memory: int = MEMORY  # bytes for agents
     rate: float = 500.0  # requests per second that a token may make
     read_rate: float = 10_000.0  # rows per second that a token may read
+    request_timeout: float = 10.0  # seconds in which a client has to send a request
     max_body: int = 64 * 1024  # bytes
     alert_url: str | None = None
     alert_command: str | None = None

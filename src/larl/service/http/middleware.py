@@ -1,4 +1,4 @@
-"""Middleware for every request: a request id, security headers, a limit on the body, errors, and a line of log."""
+"""Middleware for every request: its id, security headers, its host, a limit on its body, errors, and a line of log."""
 
 import asyncio
 import itertools
@@ -10,6 +10,7 @@ from typing import Any
 from larl._core.validation import InvalidValue
 from larl.service.clock import now
 from larl.service.core.problems import Problem
+from larl.service.http.hosts import require_loopback
 from larl.service.http.problem_details import internal_error, problem_response
 from larl.service.storage.database import StorageError
 
@@ -31,10 +32,10 @@ SECURITY_HEADERS = [
 
 
 class RequestMiddleware:
-    """An ASGI application around another."""
+    """An ASGI application around another. `local`: requests must name this machine as their host."""
 
-    def __init__(self, app: Any, max_body: int) -> None:
-        self.app, self.max_body = app, max_body
+    def __init__(self, app: Any, max_body: int, local: bool) -> None:
+        self.app, self.max_body, self.local = app, max_body, local
         self._prefix, self._count = secrets.token_hex(4), itertools.count()
         self._lines: list[str] = []  # a record of the log for each request would take as long as the request
 
@@ -58,6 +59,8 @@ class RequestMiddleware:
             await send(message)
 
         try:
+            if self.local:
+                require_loopback(scope["headers"])
             await self._limit_body(scope, receive, send_with_headers)
         except (Problem, InvalidValue, StorageError) as error:
             await problem_response(error)(scope, receive, send_with_headers)

@@ -43,7 +43,7 @@ ACCEPTED = {  # by pydantic's type of error; {…} is filled in from its context
 }
 
 
-USUAL_ERRORS = (400, 401, 403, 413, 415, 422, 429, 500, 503)
+USUAL_ERRORS = (400, 401, 403, 408, 413, 415, 421, 422, 429, 431, 500, 503)
 HEADERS = {429: {"retry-after": "1"}, 503: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}
 
 
