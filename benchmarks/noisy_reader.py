@@ -24,6 +24,7 @@ import numpy as np
 from larl.service.core.batch import CommandBatch
 from larl.service.core.commands import Command
 from larl.service.http.auth import Auth
+from larl.service.queries.journal_queries import JournalQueries
 from larl.service.schemas.requests import DecisionRequest, NewStudy, RewardRequest
 from larl.service.storage.database import Database
 from larl.service.storage.journal import Journal
@@ -47,8 +48,6 @@ def fill(storage: str, tokens: int) -> tuple[str, list[str]]:
                 for key in keys
             ]
         )
-    from larl.service.queries.journal_queries import JournalQueries
-
     queries, after = JournalQueries(Journal(database)), 0
     while True:
         page = queries.decisions("b", None, after, 1000)
