@@ -143,7 +143,7 @@ def test_request_is_refused_while_the_disk_is_full_and_then_succeeds(tmp_path: P
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
             refused = connection.post("/v1/studies/sleep/decisions", unit="u", key="2")
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-            assert "nothing could be stored" in refused.json()["detail"]
+            assert "did not confirm the request" in refused.json()["detail"]
             assert "fallback probabilities" in refused.json()["detail"]
             assert connection.post("/v1/studies/sleep/decisions", unit="u", key="1").content == stored
             no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)

@@ -16,8 +16,10 @@ import sqlalchemy as sql
 
 from larl.client import Client
 from larl.service.clock import seconds_between
+from larl.service.core import agents
 from larl.service.http.auth import Auth
 from larl.service.ops.replay import Replay
+from larl.service.storage import journal
 from larl.service.storage.database import Database
 from larl.service.storage.journal import Journal
 from tests.service import frozen_peer
@@ -50,6 +52,17 @@ def test_peer_that_is_stopped_under_the_journal_lock_does_not_stop_others(postgr
         assert decision["t"] == 2
         assert host.decide("u", "frozen") == decision
         assert host.replay() == 3
+
+
+def test_policy_of_a_peer_is_compiled_before_locks_are_taken(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hosts(postgres, 2) as [one, other]:
+        one.create_study()
+        found, acquire = [], journal._acquire
+        monkeypatch.setattr(agents, "_compiled", set())
+        monkeypatch.setattr(agents, "_try", lambda _: found.append("compile"))
+        monkeypatch.setattr(journal, "_acquire", lambda *of: [found.append("lock"), acquire(*of)])
+        other.decide("u", "1")
+        assert found == ["compile", "lock"]
 
 
 @pytest.fixture

@@ -7,17 +7,20 @@ from typing import Any
 from larl._core.validation import InvalidValue
 from larl.service.clock import now, seconds_between
 from larl.service.core.agent_repository import AgentRepository
+from larl.service.core.agents import compile_policy
 from larl.service.core.commands import Command
 from larl.service.core.conflicts import is_repetition, key_conflict
 from larl.service.core.handlers import CommandHandlers
 from larl.service.core.issues import IssueLog
 from larl.service.core.policy_timeout import PolicyRunner, PolicyTimeout
 from larl.service.core.problems import Problem, from_invalid_value
+from larl.service.core.state import fold_studies
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import Request
 from larl.service.storage.database import STORAGE_ERRORS
 from larl.service.storage.events import STUDY_EVENTS, EventKind
 from larl.service.storage.journal import Journal, Lock, Transaction
+from larl.service.storage.tables import journal
 
 LOG = logging.getLogger("larl.service")
 MEMORY = 512 * 2**20  # bytes for agents
@@ -52,6 +55,7 @@ class CommandBatch:
         If the transaction fails, whatever knows of its events is forgotten, and the error is raised.
         """
         self._forget_lost()
+        self._compile_new(commands)
         tx, losses = None, tuple(self.journal.end.losses)
         try:
             with self.journal.transaction(self._locks(commands)) as tx:
@@ -80,6 +84,15 @@ class CommandBatch:
         if generation != self._generation:
             self.studies.clear()
             self._generation = generation
+
+    def _compile_new(self, commands: Sequence[Command[Request]]) -> None:
+        """Compile policies of studies that another process created: it takes longer than locks may be held."""
+        names = {command.study for command in commands if self.studies.find(command.study) is None}
+        if names and not self.journal.database.single_writer:
+            where = (journal.c.study.in_(names), journal.c.kind.in_(STUDY_EVENTS))
+            for study in fold_studies(self.journal.select(*where)).values():
+                for config in study.versions:
+                    compile_policy(config)
 
     def _locks(self, commands: Sequence[Command[Request]]) -> list[Lock]:
         """Return the locks of a batch: exclusive on a study if a command changes what its units share."""

@@ -85,10 +85,10 @@ def _set_results(done: Sequence[tuple["asyncio.Future[Reply]", Reply]]) -> None:
 
 def _refusal(error: Exception) -> Problem:
     if isinstance(error, StorageError):
-        LOG.error("nothing could be stored: %s", error)
+        LOG.error("the storage did not confirm a batch: %s", error)
         detail = (
-            f"nothing could be stored ({error.reason}); repeat the request with the same key. If a decision cannot "
-            "wait, choose an arm with the study's fallback probabilities and report it later"
+            f"the storage did not confirm the request ({error.reason}); repeat it with the same key. If a decision "
+            "cannot wait, choose an arm with the study's fallback probabilities and report it later"
         )
         return Problem(503, detail)
     LOG.error("a batch failed", exc_info=error)
