@@ -56,7 +56,7 @@ class CommandBatch:
         """
         self._forget_lost()
         self._compile_new(commands)
-        tx, losses = None, tuple(self.journal.end.losses)
+        tx, losses = None, self.journal.end.take_losses()
         try:
             with self.journal.transaction(self._locks(commands)) as tx:
                 tx.preload([(command.study, command.kind, command.key) for command in commands])
@@ -67,12 +67,12 @@ class CommandBatch:
                 tx.write()
                 self.studies.committed(tx)
         except BaseException:
+            self.journal.end.return_losses(losses)
             if tx is not None:
                 self.studies.rollback(tx.events)
                 self.issues.rollback(tx.events)
             raise
         self._latest = tx.events[-1].at if tx.events else self._latest
-        self.journal.end.recorded(len(losses))
         for issue in self.issues.unreported:
             self._alert(issue)
         self.issues.unreported.clear()

@@ -39,7 +39,7 @@ class JournalEnd:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.known = Known(0, ())
-        self.losses: list[str] = []  # what happened and is not recorded yet
+        self._losses: list[str] = []  # what happened and is not recorded yet
 
     def see(self, known: Known, head: Head) -> None:
         """Note an event that was stored or read by a transaction that began with `known`."""
@@ -52,12 +52,18 @@ class JournalEnd:
         with self._lock:
             if known.generation == self.known.generation:
                 self.known = Known(known.generation + 1, ())
-                self.losses.append(error.happened)
+                self._losses.append(error.happened)
 
-    def recorded(self, count: int) -> None:
-        """Remove the first losses: they are recorded."""
+    def take_losses(self) -> list[str]:
+        """Return the losses that are not recorded, to record them; other threads do not get them."""
         with self._lock:
-            del self.losses[:count]
+            losses, self._losses = self._losses, []
+        return losses
+
+    def return_losses(self, losses: list[str]) -> None:
+        """Take back losses that were not recorded."""
+        with self._lock:
+            self._losses = losses + self._losses
 
 
 def head_of(event: Event) -> Head:
