@@ -40,7 +40,7 @@ def run(*arguments: str | Path) -> str:
 def test_storage_and_its_lock_and_log_files_are_private(tmp_path: Path) -> None:
     host = Host(f"sqlite:///{tmp_path / 'study.db'}")
     host.create_study()
-    names = {"study.db", "study.db-shm", "study.db-wal", "study.db.lock"}
+    names = {"study.db", "study.db-shm", "study.db-wal", "study.db.lock", "study.db.last"}
     assert modes(tmp_path) == dict.fromkeys(names, "0o600")
     host.close()
 
@@ -62,7 +62,7 @@ def test_backups_exports_and_restored_storages_are_private(tmp_path: Path) -> No
         options = ("--study", "sleep", "--format", kind, "--out", out / kind)
         run("export", f"sqlite:///{tmp_path / 'study.db'}", *options)
     (out / "restored.db.lock").unlink()
-    names = {"study.gz", "restored.db", "csv", "parquet", "vw", "lifejacket"}
+    names = {"study.gz", "restored.db", "restored.db.last", "csv", "parquet", "vw", "lifejacket"}
     assert modes(out) == dict.fromkeys(names, "0o600")
 
 

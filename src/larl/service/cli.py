@@ -53,6 +53,12 @@ def serve(
     alert_command: Annotated[
         str | None, typer.Option(help="Run this command for each issue, with JSON on its input.")
     ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(help="Address of the reverse proxy; only its X-Forwarded-For is used.")
+    ] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Serve an SQLite file that has lost its last rows.")
+    ] = False,
 ) -> None:
     """Serve decisions over HTTP, with a page on the same address."""
     installed()
@@ -67,6 +73,8 @@ def serve(
         behind_tls=tls,
         alert_url=alert_url,
         alert_command=alert_command,
+        proxy=proxy,
+        accept_loss=accept_loss,
     )
     serve(storage, host, port, settings)
 

@@ -84,8 +84,11 @@ def _until_stopped() -> Iterator[None]:
 
 
 def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) -> None:
-    database = Database(storage, write=True, create=True, max_idle=IDLE * settings.timeout)
+    database = Database(
+        storage, write=True, create=True, max_idle=IDLE * settings.timeout, accept_loss=settings.accept_loss
+    )
     try:
+        database.note_last(Journal(database).last_seq())
         if not local and not Auth(database).any():
             raise InvalidValue("serve", "host", host, TOKEN_FIRST)
         _warn_if_public(database.path)

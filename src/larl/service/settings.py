@@ -19,3 +19,5 @@ class Settings:
     alert_url: str | None = None
     alert_command: str | None = None
     behind_tls: bool = False  # the page's cookie is only sent over TLS
+    accept_loss: bool = False  # serve an SQLite file that has lost its last events
+    proxy: str | None = None  # address of the reverse proxy, whose X-Forwarded-For is used

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
+
 from larl._core.validation import InvalidValue
 from larl.service.clock import now, seconds_between
 from larl.service.core.agent_repository import AgentRepository
@@ -66,11 +68,14 @@ class CommandBatch:
                 replies = self._execute_all(tx, commands)
                 tx.write()
                 self.studies.committed(tx)
-        except BaseException:
+        except BaseException as error:
             self.journal.end.return_losses(losses)
             if tx is not None:
                 self.studies.rollback(tx.events)
                 self.issues.rollback(tx.events)
+            if self.journal.database.single_writer and isinstance(error.__cause__, IntegrityError):
+                LOG.error("another process has written to the storage: everything is read again")
+                self.studies.clear()
             raise
         self._latest = tx.events[-1].at if tx.events else self._latest
         for issue in self.issues.unreported:

@@ -153,7 +153,7 @@ def restore(path: Path, url: str, counts: Counts | None = None, step: Step = lam
     `counts`: the result of `verify`, if it is known.
     """
     counts = counts or verify(path)
-    database = Database(url, write=True, create=True)
+    database = Database(url, write=True, create=True, accept_loss=True)  # _require_empty checks it
     try:
         with database.writing() as connection:
             _require_empty(database, connection)
@@ -164,6 +164,7 @@ def restore(path: Path, url: str, counts: Counts | None = None, step: Step = lam
                 next(lines)
                 if any(line != stored for line, stored in zip_longest(lines, _stored(connection))):
                     raise StorageError(database.display_url, "its rows differ from the backup; nothing was kept")
+        database.note_last(counts.rows)
     finally:
         database.close()
     return counts

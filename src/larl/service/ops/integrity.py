@@ -24,8 +24,9 @@ class Mismatch(Exception):
 
 
 def check_complete(database: Database) -> int:
-    """Return the number of events; raise Mismatch if one is missing, StorageError if the file is damaged."""
+    """Return the number of events; raise Mismatch if one is missing, StorageError if the file is damaged or lost rows."""
     with database.reading() as connection:
+        database.check_last(connection)
         if database.is_sqlite:
             result = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
             if result != "ok":

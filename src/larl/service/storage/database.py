@@ -5,7 +5,6 @@ SQLite serves one writing process and syncs at every commit. PostgreSQL serves s
 
 import contextlib
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,16 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from larl import __version__
 from larl._core.validation import InvalidValue
-from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, metadata
+from larl.service.storage.sqlite_file import (
+    LastNumber,
+    ServerLock,
+    StorageError,
+    create_private,
+    refuse_served,
+    require_own,
+    stored_last,
+)
+from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, journal, metadata
 
 if TYPE_CHECKING:
     from larl.service.storage.postgres import Monitor
@@ -29,14 +37,6 @@ POSTGRES = "postgresql+psycopg"
 ACCEPTED = "sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE"
 
 
-class StorageError(OSError):
-    """A storage that cannot be used, and the reason. Clients of the service are told the reason only."""
-
-    def __init__(self, storage: object, reason: str) -> None:
-        super().__init__(f"{storage}: {reason}")
-        self.reason = reason
-
-
 STORAGE_ERRORS = (StorageError, DBAPIError)  # raised within a transaction
 
 
@@ -44,20 +44,28 @@ class Database:
     """An open storage. `write`: this process appends to the journal; SQLite allows one process to do so.
 
     `max_idle`: this process serves requests, so every access has a time limit; a transaction may be idle for so many
-    seconds. Without it, statements may take long, as backup and replay do.
+    seconds. Without it, statements may take long, as backup and replay do. `accept_loss`: serve an SQLite file that
+    has lost its last events.
     """
 
-    def __init__(self, url: str, *, write: bool = False, create: bool = False, max_idle: float | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        write: bool = False,
+        create: bool = False,
+        max_idle: float | None = None,
+        accept_loss: bool = False,
+    ) -> None:
         self.url = parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.path = Path(self.url.database or "").resolve() if self.is_sqlite else None
         self.max_idle = max_idle
         self.display_url = self.url.render_as_string()  # without the password
-        self._lock = _lock_file(self.path) if write and self.path else None
-        if self.path and create:
-            _create_private(self.path)
-        if self.path and not self.path.exists():
-            raise StorageError(self.path, "there is no such storage; `larl serve` creates one")
+        self._lock: ServerLock | None = None
+        self._last: LastNumber | None = None
+        if self.path:
+            self._open_file(self.path, write, create)
         self._monitor: Monitor | None = None  # of a serving process on PostgreSQL
         arguments = _limits(self.is_sqlite, max_idle)
         self.engine = sql.create_engine(
@@ -77,9 +85,50 @@ class Database:
         try:
             with self.writing() as connection:
                 self._check_schema(connection, create)
+                if self.path and write:
+                    self._keep_last(self.path, connection, accept_loss)
         except BaseException:
             self.close()
             raise
+
+    def _open_file(self, path: Path, write: bool, create: bool) -> None:
+        if create:
+            create_private(path)
+        if not path.exists():
+            raise StorageError(path, "there is no such storage; `larl serve` creates one")
+        if write:
+            refuse_served(path)
+        require_own(path, self.display_url, BUSY)
+        self._lock = ServerLock(path) if write else None
+
+    def _keep_last(self, path: Path, connection: sql.Connection, accept_loss: bool) -> None:
+        """Open the file with the last number; raise StorageError if later events are lost, unless that is accepted."""
+        try:
+            self.check_last(connection)
+        except StorageError as error:
+            if not accept_loss:
+                raise
+            LOG.warning("accepted: %s", error)
+        self._last = LastNumber(path)
+
+    def check_last(self, connection: sql.Connection) -> None:
+        """Raise StorageError if an SQLite file has lost its last events. The transaction must not have read before."""
+        if self.path is None:
+            return
+        last = stored_last(self.path)  # before the journal is read: another process may append
+        found = _last_seq(connection)
+        if found < last:
+            reason = (
+                f"rows {found + 1} to {last} of the journal are lost: {self.path.name}.last says that {last} were stored. "
+                "Was the -wal file removed, or an older file put in place? Put the right file in place, restore a "
+                "backup, or continue without these rows: `larl serve --accept-loss`"
+            )
+            raise StorageError(self.path, reason)
+
+    def note_last(self, seq: int) -> None:
+        """Note the number of the last event that is on disk."""
+        if self._last is not None:
+            self._last.write(seq)
 
     @property
     def single_writer(self) -> bool:
@@ -140,8 +189,11 @@ class Database:
             self.engine.dispose()
         if self._monitor is not None:
             self._monitor.close()
+        if self._last is not None:
+            self._last.close()
+            self._last = None
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
 
 
@@ -176,14 +228,10 @@ def parse_url(url: str) -> sql.URL:
         raise InvalidValue("storage", "url", shown, ACCEPTED) from error
     if parsed.drivername not in ("sqlite", POSTGRES) or not parsed.database or parsed.database == ":memory:":
         raise InvalidValue("storage", "url", parsed.render_as_string(), ACCEPTED)
+    if parsed.drivername == "sqlite" and (parsed.query or parsed.database.startswith("file:")):
+        accepted = f"{ACCEPTED}; SQLite without options"  # `uri=true` would give one file several names
+        raise InvalidValue("storage", "url", parsed.render_as_string(), accepted)
     return parsed
-
-
-def _create_private(path: Path) -> None:
-    """Create an empty file that only its owner can read; SQLite gives its -wal and -shm files the same mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:
@@ -198,19 +246,5 @@ def _begin(connection: sql.Connection) -> None:
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
-def _lock_file(path: Path) -> int:
-    """Lock an SQLite storage for the lifetime of this process; return the descriptor of the lock file."""
-    import fcntl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(handle, 32, 0).decode() or "another"
-        os.close(handle)
-        reason = f"process {holder} serves this storage, and SQLite allows one; stop it, or use PostgreSQL"
-        raise StorageError(path, reason) from error
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, str(os.getpid()).encode(), 0)
-    return handle
+def _last_seq(connection: sql.Connection) -> int:
+    return connection.scalar(sql.select(sql.func.max(journal.c.seq))) or 0

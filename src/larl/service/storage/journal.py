@@ -165,13 +165,13 @@ class Journal:
     def transaction(self, locks: Iterable[Lock] = ()) -> Iterator[Transaction]:
         """Open a transaction under these locks. Its events are on disk when the `with` ends: all, or none."""
         single_writer, known = self.database.single_writer, self.end.known
+        seq, self._seq = self._seq, None  # read it again after an error: another process may have appended
         transaction = None
         try:
             with self.database.writing() as connection:
                 if not single_writer:
                     _acquire(connection, locks)
-                seq = self._seq if single_writer else None
-                transaction = Transaction(connection, single_writer, seq, known.head)
+                transaction = Transaction(connection, single_writer, seq if single_writer else None, known.head)
                 yield transaction
                 last = transaction.write()
         except JournalWentBack as error:
@@ -182,7 +182,9 @@ class Journal:
                 self.end.see(known, transaction.seen)
         if last and not single_writer:
             self.end.see(known, head_of(transaction.events[-1]))
-        self._seq = last or self._seq
+        if last:
+            self.database.note_last(last)
+        self._seq = last or seq
 
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:
         """Return events, oldest first unless the `newest` are wanted."""
