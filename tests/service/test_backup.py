@@ -1,10 +1,13 @@
 """A backup is complete or is refused; a restore writes everything or nothing."""
 
 import gzip
+import hashlib
+import json
 import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from larl.service.http.auth import Auth
 from larl.service.ops.backup import GZIP_HEADER, Counts, backup, restore, verify
 from larl.service.ops.replay import Replay
 from larl.service.storage.database import Database, StorageError
+from larl.service.storage.events import canonical_json
 from larl.service.storage.journal import Journal
 from larl.service.storage.tables import journal, sessions, snapshots, tokens
 from tests.service.sample_journal import SampleHost, write_sample, write_trial
@@ -68,13 +72,13 @@ def stored(url: str) -> list[Any]:
 def test_restored_storage_has_the_same_rows(url: str, file: Path, target: str, tmp_path: Path) -> None:
     rows, token_rows, _, snapshot_rows = stored(url)
     assert snapshot_rows
-    assert restore(file, target) == (len(rows), len(token_rows)) == verify(file)
+    assert restore(file, target, with_tokens=True) == (len(rows), len(token_rows)) == verify(file)
     assert stored(target) == [rows, token_rows, [], []]
     database = Database(target)
     assert Replay(Journal(database)).run().events == len(rows)
     database.close()
     write_backup(target, tmp_path / "again.gz")
-    restore(tmp_path / "again.gz", f"sqlite:///{tmp_path / 'back.db'}")
+    restore(tmp_path / "again.gz", f"sqlite:///{tmp_path / 'back.db'}", with_tokens=True)
     assert stored(f"sqlite:///{tmp_path / 'back.db'}") == [rows, token_rows, [], []]
 
 
@@ -154,6 +158,53 @@ def test_backup_with_an_edited_value_is_refused(file: Path, tmp_path: Path) -> N
     assert_refused(write_gzip(tmp_path / "edited.gz", lines), tmp_path)
 
 
+def test_tokens_are_restored_only_on_request_and_listed(file: Path, tmp_path: Path) -> None:
+    """The digest is not keyed: anyone can add a token to a file."""
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    header = json.loads(lines[0])
+    added = canonical_json(["ffffffffffffffff", "0" * 64, "*", "admin", "2026-01-01T00:00:00.000000Z", None])
+    body = [canonical_json(header | {"tokens": header["tokens"] + 1}).encode() + b"\n", *lines[1:-1]]
+    body += [added.encode() + b"\n"]
+    digest = hashlib.sha256(b"".join(body)).hexdigest()
+    edited = write_gzip(tmp_path / "edited.gz", [*body, canonical_json({"sha256": digest}).encode() + b"\n"])
+    done = run("restore", str(edited), "--storage", f"sqlite:///{tmp_path / 'without.db'}")
+    assert (done.exit_code, "not restored: 3 tokens" in done.stdout) == (0, True), done.output
+    assert stored(f"sqlite:///{tmp_path / 'without.db'}")[1] == []
+    done = run("restore", str(edited), "--storage", f"sqlite:///{tmp_path / 'with.db'}", "--tokens")
+    listed = [line.split()[:3] for line in done.stdout.splitlines()[1:]]
+    assert (len(listed), ["ffffffffffffffff", "admin", "*"] in listed) == (3, True), done.output
+    assert len(stored(f"sqlite:///{tmp_path / 'with.db'}")[1]) == 3
+
+
+@pytest.mark.parametrize("row", [b'"' + b"a" * (64 << 20) + b'"\n', b"1" * (64 << 20), b'[1,"a"]\n' * (8 << 20)])
+def test_memory_for_a_backup_is_bounded(file: Path, tmp_path: Path, row: bytes) -> None:
+    header = gzip.decompress(file.read_bytes()).splitlines(keepends=True)[0]
+    bomb = write_gzip(tmp_path / "bomb.gz", [header, row])
+    tracemalloc.start()
+    try:
+        assert_refused(bomb, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_for_long_rows_is_bounded(tmp_path: Path) -> None:
+    """Rows of the largest length that is accepted are restored a few at a time."""
+    rows = [[seq, "s", "study", None, None, 1, f"s{seq}", "", "{}", "a" * (2**20)] for seq in range(1, 41)]
+    for row in rows:
+        row[1] = f"s{row[0]}"
+    header = {"format": "larl.backup", "schema": 1, "larl": "0", "at": "", "rows": len(rows), "tokens": 0}
+    body = [canonical_json(each).encode() + b"\n" for each in (header, *rows)]
+    digest = hashlib.sha256(b"".join(body)).hexdigest()
+    file = write_gzip(tmp_path / "long.gz", [*body, canonical_json({"sha256": digest}).encode() + b"\n"])
+    tracemalloc.start()
+    try:
+        restore(file, f"sqlite:///{tmp_path / 'long.db'}")
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
 KILLED_RESTORE = """
 import os, signal, sys
 from pathlib import Path
@@ -215,10 +266,11 @@ def test_served_storage_is_not_restored_into(file: Path, tmp_path: Path) -> None
     serving.close()
 
 
-def test_commands_backup_and_restore(url: str, tmp_path: Path) -> None:
-    def run(*arguments: str) -> Any:
-        return typer.testing.CliRunner().invoke(app, [*arguments])
+def run(*arguments: str) -> Any:
+    return typer.testing.CliRunner().invoke(app, [*arguments])
 
+
+def test_commands_backup_and_restore(url: str, tmp_path: Path) -> None:
     path, to = str(tmp_path / "a.gz"), f"sqlite:///{tmp_path / 's.db'}"
     done = run("backup", url, "--out", path)
     assert (done.exit_code, done.stdout[:22]) == (0, "written and read back:"), done.output

@@ -1,7 +1,7 @@
 """Commands of the service."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -160,16 +160,23 @@ def backup(storage: Place, out: Annotated[Path, typer.Option(help="File to write
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `larl backup` wrote.")],
     storage: Annotated[str, typer.Option(help="An empty storage; an SQLite file is created.")],
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Restore the tokens too, and list them: anyone can edit a file.")
+    ] = False,
 ) -> None:
     """Fill an empty storage from a backup, completely or not at all."""
     installed()
     from larl._core.progress import Progress
-    from larl.service.ops.backup import restore, verify
+    from larl.service.ops.backup import read_tokens, restore, verify
 
     counts = verify(file)
-    with Progress(max(sum(counts), 1), shown=True) as progress:
-        restore(file, storage, counts, progress.finish_steps)
-    print(f"restored and compared: {counts.rows:,} rows of the journal, {counts.tokens:,} tokens")
+    with Progress(max(counts.rows + tokens * counts.tokens, 1), shown=True) as progress:
+        restored = restore(file, storage, counts, progress.finish_steps, with_tokens=tokens)
+    print(f"restored and compared: {restored.rows:,} rows of the journal, {restored.tokens:,} tokens")
+    if tokens:
+        _print_tokens(read_tokens(file))
+    elif counts.tokens:
+        print(f"not restored: {counts.tokens:,} tokens; `larl token create` creates new ones, --tokens restores them")
 
 
 def create(
@@ -195,7 +202,11 @@ def show(storage: Storage = "sqlite:///study.db") -> None:
 
     with closing(Database(storage)) as database:
         found = Auth(database).list()
-    for each in found:
+    _print_tokens(found)
+
+
+def _print_tokens(tokens: Sequence[Mapping[str, str | None]]) -> None:
+    for each in tokens:
         ended = f"revoked {each['revoked']}" if each["revoked"] else "valid"
         print(f"{each['id']}  {each['role']:8}  {each['study']:20}  created {each['made']}  {ended}")
 

@@ -25,6 +25,7 @@ from larl.service.http.protocol import limited_protocol
 from larl.service.queries.journal_queries import JournalQueries
 from larl.service.settings import Settings
 from larl.service.storage.database import Database, parse_url
+from larl.service.storage.events import DamagedRow
 from larl.service.storage.journal import Journal
 
 BACKLOG = 2048  # connections that may wait
@@ -156,7 +157,12 @@ def _freeze_memory() -> None:
 
 def compile_policies(queries: JournalQueries) -> None:
     """Compile the policies of open studies before the first request."""
-    for name, study in queries.studies().items():
+    for name in queries.journal.study_names():
+        try:
+            study = queries.state(name)
+        except DamagedRow as damage:  # its requests are refused; other studies are not affected
+            print(f"study {name} cannot be used: {damage}", file=sys.stderr, flush=True)
+            continue
         if study.closed is None:
             print(f"compiling the policy of {name}", file=sys.stderr, flush=True)
             error = compile_policy(study.config)

@@ -10,11 +10,12 @@ import numpy as np
 
 from larl import __version__
 from larl._core.compile import source_digest
+from larl._core.validation import InvalidValue
 from larl.live.agent import Agent, Decision
 from larl.live.cohort import Cohort
 from larl.service.core.policy_timeout import PolicyRunner
 from larl.service.core.study_config import StudyConfig
-from larl.service.storage.events import REWARD_EVENTS, Event, EventKind, canonical_json
+from larl.service.storage.events import REWARD_EVENTS, DamagedRow, Event, EventKind, canonical_json
 
 CODE_VERSION = f"{__version__}-{source_digest()}"  # snapshots of other code are not used
 COMPILE_LIMIT = 300.0  # seconds that compiling a policy may take
@@ -95,15 +96,21 @@ class AgentHandle:
     def learn(self, events: Iterable[Event]) -> "AgentHandle":
         """Learn from LEARNING_EVENTS of the journal; return the handle."""
         for event in events:
-            if event.kind == EventKind.UNIT and self.config.is_pooled:
-                self.agent.enter(event.unit)
-            elif event.kind == EventKind.DECISION:
-                self.record(event.unit or "", event.response["arm"], event.request.get("context"))
-            elif event.kind in REWARD_EVENTS:
-                request = event.request
-                self.observe(event.ref or "", request["value"], request.get("arm"))
+            try:
+                self._learn(event)
+            except (InvalidValue, KeyError) as error:
+                raise DamagedRow(event.seq, f"it cannot be learnt ({error})") from error
             self.seq = max(self.seq, event.seq)
         return self
+
+    def _learn(self, event: Event) -> None:
+        if event.kind == EventKind.UNIT and self.config.is_pooled:
+            self.agent.enter(event.unit)
+        elif event.kind == EventKind.DECISION:
+            self.record(event.unit or "", event.response["arm"], event.request.get("context"))
+        elif event.kind in REWARD_EVENTS:
+            request = event.request
+            self.observe(event.ref or "", request["value"], request.get("arm"))
 
     def _unit(self, unit: str) -> tuple[str, ...]:
         return (unit,) if self.config.is_pooled else ()

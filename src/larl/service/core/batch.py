@@ -15,12 +15,12 @@ from larl.service.core.conflicts import is_repetition, key_conflict
 from larl.service.core.handlers import CommandHandlers
 from larl.service.core.issues import IssueLog
 from larl.service.core.policy_timeout import PolicyRunner, PolicyTimeout
-from larl.service.core.problems import Problem, from_invalid_value
+from larl.service.core.problems import Problem, damaged_row, from_invalid_value
 from larl.service.core.state import fold_studies
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import Request
 from larl.service.storage.database import STORAGE_ERRORS
-from larl.service.storage.events import STUDY_EVENTS, EventKind
+from larl.service.storage.events import STUDY_EVENTS, DamagedRow, EventKind
 from larl.service.storage.journal import Journal, Lock, Transaction
 from larl.service.storage.tables import journal
 
@@ -140,6 +140,7 @@ class CommandBatch:
             stored = tx.existing(command.study, command.kind, command.key)
             if stored is not None:
                 if is_repetition(command, stored):
+                    stored.check_response()
                     return stored.response_json.encode()
                 raise key_conflict(command, stored)
             if command.decision:
@@ -150,6 +151,10 @@ class CommandBatch:
             reply = problem
         except InvalidValue as error:
             reply = from_invalid_value(error)
+        except DamagedRow as error:
+            LOG.error("a command of kind %s failed: %s", command.kind, error)
+            reply = damaged_row(error)
+            self.studies.forget(command.study, command.unit)
         except STORAGE_ERRORS:
             raise
         except Exception:

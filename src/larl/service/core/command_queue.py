@@ -11,9 +11,10 @@ from sqlalchemy.exc import IntegrityError
 
 from larl.service.core.batch import CommandBatch, Reply
 from larl.service.core.commands import Command
-from larl.service.core.problems import Problem
+from larl.service.core.problems import Problem, damaged_row
 from larl.service.schemas.requests import Request
 from larl.service.storage.database import StorageError
+from larl.service.storage.events import DamagedRow
 
 LOG = logging.getLogger("larl.service")
 BATCH_SIZE = 256
@@ -67,11 +68,12 @@ class CommandQueue:
             LOG.warning("snapshots were not saved: %s", error)
 
     def _replies(self, commands: Sequence[Command[Request]], retries: int = 1) -> list[Reply]:
-        """Execute commands. If another process used a key first, execute them one by one, each at most twice."""
+        """Execute commands; one by one, each at most twice, if another process used a key or a study is damaged."""
         try:
             return self.batch.execute(commands)
         except Exception as error:
-            if not isinstance(error.__cause__, IntegrityError) or (len(commands) == 1 and not retries):
+            is_repeatable = isinstance(error.__cause__, IntegrityError) or isinstance(error, DamagedRow)
+            if not is_repeatable or (len(commands) == 1 and not retries):
                 return [_refusal(error)] * len(commands)
         left = 1 if len(commands) > 1 else 0
         return [reply for command in commands for reply in self._replies([command], left)]
@@ -84,6 +86,9 @@ def _set_results(done: Sequence[tuple["asyncio.Future[Reply]", Reply]]) -> None:
 
 
 def _refusal(error: Exception) -> Problem:
+    if isinstance(error, DamagedRow):
+        LOG.error("a command failed: %s", error)
+        return damaged_row(error)
     if isinstance(error, StorageError):
         LOG.error("the storage did not confirm a batch: %s", error)
         detail = (

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from larl._core.validation import InvalidValue
+from larl.service.storage.events import DamagedRow
 
 MAX_LENGTH = 200  # characters of a value
 SECRET = ("token",)  # fields whose value is not repeated
@@ -46,6 +47,11 @@ def conflict(detail: str, field: str, value: Any, accepted: str | None = None) -
 def not_found(what: str, name: str) -> Problem:
     """Return the refusal of a request about a study, unit, decision or issue that does not exist."""
     return Problem(404, f"there is no such {what}: {_cut(name)}", field=what, value=name)
+
+
+def damaged_row(error: DamagedRow) -> Problem:
+    """Return the refusal of a request for which a damaged row is needed; to repeat it does not help."""
+    return Problem(500, f"{error.reason}; nothing was changed. `larl restore` writes a backup to a new storage")
 
 
 def _json_value(value: Any) -> Any:

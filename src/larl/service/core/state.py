@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from larl.client.models import StudyInfo
 from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_config import StudyConfig
-from larl.service.storage.events import REWARD_EVENTS, Event, EventKind
+from larl.service.storage.events import REWARD_EVENTS, DamagedRow, Event, EventKind
 
 
 @dataclass
@@ -27,9 +27,15 @@ class StudyState:
         if event.kind == EventKind.CLOSED:
             self.closed = event.at
         else:
-            secret = ref_to_secret(event.ref) if event.kind == EventKind.STUDY else self.config.secret
-            self.versions.append(StudyConfig.from_dict(event.response["config"], secret))
+            self.versions.append(self._config(event))
         self.seq = max(self.seq, event.seq)
+
+    def _config(self, event: Event) -> StudyConfig:
+        try:
+            secret = ref_to_secret(event.ref) if event.kind == EventKind.STUDY else self.config.secret
+            return StudyConfig.from_dict(event.response["config"], secret)
+        except (LookupError, TypeError, ValueError) as error:
+            raise DamagedRow(event.seq, f"its configuration is not valid ({error})") from error
 
     def info(self) -> StudyInfo:
         """Return the study as clients see it."""
@@ -46,6 +52,15 @@ def fold_studies(events: Iterable[Event]) -> dict[str, StudyState]:
     return studies
 
 
+def _arm(event: Event) -> str | None:
+    """Return the arm of a decision; if the row is damaged, any: its reward is pending, as with most decisions."""
+    try:
+        arm: str | None = event.response["arm"]
+    except DamagedRow:
+        return ""
+    return arm
+
+
 @dataclass
 class UnitState:
     """A unit: its number, its number of decisions, and those whose reward is pending."""
@@ -59,7 +74,7 @@ class UnitState:
     def apply(self, event: Event) -> None:
         """Apply an event of this unit."""
         if event.kind == EventKind.DECISION:
-            self.add_decision(event.number or 0, event.ref or "", event.response["arm"])
+            self.add_decision(event.number or 0, event.ref or "", _arm(event))
         elif event.kind in REWARD_EVENTS:
             self.pending.pop(event.number or 0, None)
         self.seq = max(self.seq, event.seq)

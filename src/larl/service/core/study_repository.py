@@ -4,7 +4,7 @@ from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.agents import compile_policy
 from larl.service.core.problems import Problem, not_found
 from larl.service.core.state import StudyState, UnitState
-from larl.service.storage.events import LEARNING_EVENTS, REWARD_EVENTS, STUDY_EVENTS, Event, EventKind
+from larl.service.storage.events import LEARNING_EVENTS, REWARD_EVENTS, STUDY_EVENTS, DamagedRow, Event, EventKind
 from larl.service.storage.journal import Journal, Transaction
 from larl.service.storage.tables import journal
 
@@ -26,8 +26,12 @@ class StudyRepository:
                 continue
             after = study.seq if study else 0
             where = (journal.c.study == name, journal.c.kind.in_(STUDY_EVENTS), journal.c.seq > after)
-            for event in tx.select(*where):
-                study = self.add(event)
+            try:
+                for event in tx.select(*where):
+                    study = self.add(event)
+            except DamagedRow:  # an earlier policy must not stay in force
+                self._studies.pop(name, None)
+                raise
             if study is not None and study.config.is_pooled:
                 self.agents.catch_up(tx, study.config)
 

@@ -34,6 +34,7 @@ COLUMNS = {  # column: type; then a probability per arm and the context
     "reason": str,
     "larl": str,
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")  # an apostrophe too: so the first one can be removed unambiguously
 Record = dict[str, Any]
 
 
@@ -85,7 +86,11 @@ class Table:
 
 
 def csv_line(values: list[Any]) -> str:
-    """Return a line of CSV."""
+    """Return a line of CSV. Text that a spreadsheet would take for a formula gets an apostrophe in front."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(values)
+    csv.writer(file, lineterminator="\n").writerow([_harmless(value) for value in values])
     return file.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -9,10 +9,10 @@ from fastapi import Response
 from pydantic import BaseModel
 
 from larl._core.validation import InvalidValue
-from larl.service.core.problems import Problem, from_invalid_value, invalid
+from larl.service.core.problems import Problem, damaged_row, from_invalid_value, invalid
 from larl.service.schemas.requests import PATTERNS
 from larl.service.storage.database import StorageError
-from larl.service.storage.events import RENAMED
+from larl.service.storage.events import RENAMED, DamagedRow
 
 ACCEPTED = {  # by pydantic's type of error; {…} is filled in from its context
     "string_type": "text",
@@ -53,6 +53,8 @@ def problem_response(
     """Return the response for a refused request."""
     if isinstance(error, InvalidValue):
         error = from_invalid_value(error)
+    elif isinstance(error, DamagedRow):
+        error = damaged_row(error)
     elif isinstance(error, StorageError):
         error = storage_problem(error)
     added = dict(headers or {}) | HEADERS.get(error.status, {})

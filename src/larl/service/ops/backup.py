@@ -2,6 +2,7 @@
 
 The file is gzip of JSON lines: a header (format, schema, counts), a list for each row of the journal and each token,
 and the SHA-256 digest of all lines before. It has no sessions and no snapshots: users log in again, agents are rebuilt.
+The digest finds damage; it does not prove who wrote the file. So tokens are restored only if that is asked for.
 """
 
 import gzip
@@ -20,13 +21,17 @@ from larl import __version__
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
 from larl.service.clock import now
+from larl.service.ops.row_checks import RowChecks
 from larl.service.storage.database import Database, StorageError
-from larl.service.storage.events import canonical_json
+from larl.service.storage.events import Event, canonical_json
 from larl.service.storage.journal import APPENDING, PAGE
 from larl.service.storage.tables import SCHEMA, journal, snapshots, tokens
 
 FORMAT = "larl.backup"
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # without name and time
+MAX_LINE = 2 * 2**20  # bytes; a request has 64 kB at most, and a row repeats it a few times
+FETCH = 20  # rows that are in memory at once, so that even the longest do not need much
+BATCH = 2**20  # bytes of lines that are inserted at once
 ORDER = {journal: journal.c.seq, tokens: tokens.c.id}  # tables, and the order of their rows
 Step = Callable[[], object]
 
@@ -70,17 +75,19 @@ def _counts(connection: sql.Connection) -> Counts:
 def _lines(connection: sql.Connection, counts: Counts, step: Step) -> Iterator[bytes]:
     """Yield the lines of the file, without the digest."""
     yield _line({"format": FORMAT, "schema": SCHEMA, "larl": __version__, "at": now(), **counts._asdict()})
-    for line in _stored(connection):
-        yield line
+    checks, rows = RowChecks(), counts.rows
+    for row in _rows(connection):
+        if rows:
+            checks.check(Event(*row))
+            rows -= 1
+        yield _line(list(row))
         step()
 
 
-def _stored(connection: sql.Connection) -> Iterator[bytes]:
-    """Yield the stored rows as lines."""
-    for table, order in ORDER.items():
-        query = sql.select(table).order_by(order).execution_options(yield_per=PAGE)
-        for row in connection.execute(query):
-            yield _line(list(row))
+def _rows(connection: sql.Connection, tables: Iterable[sql.Table] = tuple(ORDER)) -> Iterator[Any]:
+    """Yield the stored rows of tables, in order."""
+    for table in tables:
+        yield from connection.execute(sql.select(table).order_by(ORDER[table]).execution_options(yield_per=FETCH))
 
 
 def _line(values: Any) -> bytes:
@@ -124,10 +131,12 @@ def _open(path: Path) -> Iterator[Iterator[bytes]]:
         raise _invalid(path, str(error)) from error
 
 
-def _check_digest(path: Path, file: Iterable[bytes]) -> Iterator[bytes]:
+def _check_digest(path: Path, file: gzip.GzipFile) -> Iterator[bytes]:
     """Yield all lines but the last, which has their digest."""
     digest, before = hashlib.sha256(), b""
-    for line in file:
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+        if len(line) > MAX_LINE:
+            raise _invalid(path, f"line {number} has more than {MAX_LINE} bytes")
         if before:
             digest.update(before)
             yield before
@@ -147,12 +156,22 @@ def _invalid(path: Path, why: str) -> InvalidValue:
     return InvalidValue("restore", "file", str(path), f"a complete backup, as `larl backup` wrote it ({why})")
 
 
-def restore(path: Path, url: str, counts: Counts | None = None, step: Step = lambda: None) -> Counts:
+def read_tokens(path: Path) -> list[dict[str, Any]]:
+    """Return the tokens of a backup, with their hashes."""
+    with _open(path) as lines:
+        rows = _header(path, next(lines, b"")).rows
+        return [_values(tokens, line) for line in islice(lines, rows, None)]
+
+
+def restore(
+    path: Path, url: str, counts: Counts | None = None, step: Step = lambda: None, *, with_tokens: bool = False
+) -> Counts:
     """Write a backup into an empty storage, in one transaction; the stored rows are compared before it ends.
 
-    `counts`: the result of `verify`, if it is known.
+    `counts`: the result of `verify`, if it is known. Return the numbers of restored rows and tokens.
     """
     counts = counts or verify(path)
+    counts = counts if with_tokens else counts._replace(tokens=0)
     database = Database(url, write=True, create=True, accept_loss=True)  # _require_empty checks it
     try:
         with database.writing() as connection:
@@ -162,7 +181,8 @@ def restore(path: Path, url: str, counts: Counts | None = None, step: Step = lam
                 _fill(connection, lines, counts, step)
             with _open(path) as lines:
                 next(lines)
-                if any(line != stored for line, stored in zip_longest(lines, _stored(connection))):
+                stored = (_line(list(row)) for row in _rows(connection))
+                if any(line != row for line, row in zip_longest(islice(lines, sum(counts)), stored)):
                     raise StorageError(database.display_url, "its rows differ from the backup; nothing was kept")
         database.note_last(counts.rows)
     finally:
@@ -182,8 +202,25 @@ def _require_empty(database: Database, connection: sql.Connection) -> None:
 
 def _fill(connection: sql.Connection, lines: Iterator[bytes], counts: Counts, step: Step) -> None:
     for table, count in zip(ORDER, counts, strict=True):
-        names, left = [column.name for column in table.columns], islice(lines, count)
-        while some := [dict(zip(names, json.loads(line), strict=True)) for line in islice(left, PAGE)]:
-            connection.execute(table.insert(), some)
+        for some in _batches(islice(lines, count)):
+            connection.execute(table.insert(), [_values(table, line) for line in some])
             for _ in some:
                 step()
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield lines in lists of PAGE lines, or of BATCH bytes."""
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) == PAGE or size > BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _values(table: sql.Table, line: bytes) -> dict[str, Any]:
+    return dict(zip([column.name for column in table.columns], json.loads(line), strict=True))

@@ -24,7 +24,7 @@ class Mismatch(Exception):
 
 
 def check_complete(database: Database) -> int:
-    """Return the number of events; raise Mismatch if one is missing, StorageError if the file is damaged or lost rows."""
+    """Return the number of events; raise Mismatch if one is missing, StorageError for lost rows or a damaged file."""
     with database.reading() as connection:
         database.check_last(connection)
         if database.is_sqlite:

@@ -26,7 +26,7 @@ from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_repository import StudyRepository
 from larl.service.ops.integrity import Mismatch, about, check_equal
 from larl.service.storage.database import StorageError
-from larl.service.storage.events import Event, EventKind, canonical_json
+from larl.service.storage.events import DamagedRow, Event, EventKind, canonical_json
 from larl.service.storage.journal import Journal, Transaction
 from larl.service.storage.tables import journal
 
@@ -95,9 +95,9 @@ class Replay:
         try:
             derived = self._derive(event)
             response = event.in_stored_names(json.loads(derived.response_json) | self._given(event))
-        except (Mismatch, StorageError):
-            raise
         except Exception as error:
+            if isinstance(error, Mismatch | StorageError) and not isinstance(error, DamagedRow):
+                raise
             reason = f"nothing ({type(error).__name__}: {error})"
             raise Mismatch(event.seq, about(event), event.kind, event.response_json, reason) from error
         for name in ("unit", "ref", "number"):

@@ -10,7 +10,7 @@ from larl.service.core.policy_timeout import PolicyRunner
 from larl.service.core.state import StudyState, UnitState
 from larl.service.queries.model_weights import Weights, has_model_weights, model_weights
 from larl.service.storage.database import StorageError
-from larl.service.storage.events import LEARNING_EVENTS, Event
+from larl.service.storage.events import LEARNING_EVENTS, DamagedRow, Event
 from larl.service.storage.journal import Journal
 from larl.service.storage.tables import journal
 
@@ -74,9 +74,9 @@ class Inspector:
                     UnitState(unit, number),
                     lambda handle: model_weights(config.spec, handle.agent.state),
                 )
-            except StorageError:
-                raise
-            except Exception:  # the service has recorded an issue when the policy failed
+            except Exception as error:  # the service has recorded an issue when the policy failed
+                if isinstance(error, StorageError) and not isinstance(error, DamagedRow):
+                    raise
                 self._agents.drop(config.study, unit)
                 return None
         return weights if weights is None or all(map(math.isfinite, weights.values())) else None

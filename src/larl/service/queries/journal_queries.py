@@ -1,6 +1,6 @@
 """Queries of the journal: studies, units, decisions with their rewards, rewards, issues."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sql
@@ -21,9 +21,9 @@ class JournalQueries:
     def __init__(self, source: Journal) -> None:
         self.journal = source
 
-    def studies(self) -> dict[str, StudyState]:
-        """Return all studies by name."""
-        names = [event.study for event in self.journal.select(IS_STUDY)]
+    def studies(self, is_wanted: Callable[[str], bool] = lambda _: True) -> dict[str, StudyState]:
+        """Return studies by name."""
+        names = [event.study for event in self.journal.select(IS_STUDY) if is_wanted(event.study)]
         return fold_studies(self.journal.select(journal.c.study.in_(names), journal.c.kind.in_(STUDY_EVENTS)))
 
     def state(self, study: str) -> StudyState:

@@ -92,7 +92,8 @@ class Overviews:
             last = min(statistics.read_to + PAGE, end)
             where = (journal.c.study == study, journal.c.seq > statistics.read_to, journal.c.seq <= last)
             for event in self._journal.select(*where):
-                statistics.add(event)
+                statistics.add(event)  # may raise DamagedRow: then the events before it stay counted
+                statistics.read_to = event.seq
             statistics.read_to = last
             if time.monotonic() > until:
                 break

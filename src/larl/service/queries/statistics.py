@@ -70,7 +70,7 @@ class StudyStatistics:
         self.seq, self._at = event.seq, event.at
         if event.kind in STUDY_EVENTS:
             self._study_seq = event.seq
-        add = self._add.get(EventKind(event.kind))
+        add = self._add.get(event.kind)  # type: ignore[call-overload]
         if add is not None:
             add(event)
         if event.unit in self._units:

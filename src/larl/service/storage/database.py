@@ -18,12 +18,12 @@ from larl._core.validation import InvalidValue
 from larl.service.storage.sqlite_file import (
     LastNumber,
     ServerLock,
-    StorageError,
     create_private,
     refuse_served,
     require_own,
     stored_last,
 )
+from larl.service.storage.sqlite_file import StorageError as StorageError  # users of a database import it from here
 from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, journal, metadata
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class Database:
         found = _last_seq(connection)
         if found < last:
             reason = (
-                f"rows {found + 1} to {last} of the journal are lost: {self.path.name}.last says that {last} were stored. "
-                "Was the -wal file removed, or an older file put in place? Put the right file in place, restore a "
-                "backup, or continue without these rows: `larl serve --accept-loss`"
+                f"rows {found + 1} to {last} of the journal are lost: {self.path.name}.last says that {last} were "
+                "stored. Was the -wal file removed, or an older file put in place? Put the right file in place, "
+                "restore a backup, or continue without these rows: `larl serve --accept-loss`"
             )
             raise StorageError(self.path, reason)
 
@@ -236,8 +236,14 @@ def parse_url(url: str) -> sql.URL:
 
 def _configure_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # _begin starts transactions
+    connection.text_factory = _decode
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _decode(text: bytes) -> str:
+    """Return stored text; a damaged one must not prevent reading other rows and columns."""
+    return text.decode(errors="surrogateescape")
 
 
 def _begin(connection: sql.Connection) -> None:

@@ -222,9 +222,13 @@ class Journal:
         with self.database.reading() as connection:
             return select_snapshot(connection, study, unit, made_by)
 
+    def study_names(self) -> list[str]:
+        """Return the names of the studies."""
+        return [event.study for event in self.select(journal.c.kind == EventKind.STUDY)]
+
     def studies(self) -> str:
         """Return the names of the studies, for an error message."""
-        names = [event.study for event in self.select(journal.c.kind == EventKind.STUDY)]
+        names = self.study_names()
         return f"one of {', '.join(names)}" if names else "a study; this storage has none"
 
 

@@ -13,7 +13,7 @@ from larl.service.core.state import UnitState
 from larl.service.core.study_config import StudyConfig
 from larl.service.schemas.requests import Request
 from larl.service.storage.database import STORAGE_ERRORS
-from larl.service.storage.events import Event, canonical_json
+from larl.service.storage.events import DamagedRow, Event, canonical_json
 from larl.service.storage.journal import Transaction
 
 Result = TypeVar("Result")
@@ -45,15 +45,17 @@ class PolicyCalls:
         tx, config, unit, at = step
         try:
             return self._agents.call(tx, config, unit, use)
+        except DamagedRow as error:
+            code, happened = "damage", error.reason
         except STORAGE_ERRORS:
             raise
         except CircuitOpen:
             return None
         except Exception as error:
-            self._agents.record_failure(config, unit.unit)
-            happened = f"the policy failed: {type(error).__name__}: {error}"[:500]
-            self._issues.record(tx, config.study, "red", "policy", unit.unit, happened, consequence, at)
-            return None
+            code, happened = "policy", f"the policy failed: {type(error).__name__}: {error}"
+        self._agents.record_failure(config, unit.unit)
+        self._issues.record(tx, config.study, "red", code, unit.unit, happened[:500], consequence, at)
+        return None
 
     def record_success(self, step: Step) -> None:
         """Note that a policy has decided."""

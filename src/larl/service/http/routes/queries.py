@@ -1,6 +1,6 @@
 """Routes that only read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -53,8 +53,10 @@ def get_health(service: CurrentService) -> Any:
 @router.get("/studies", response_model=list[models.StudyInfo], tags=["studies"])
 async def list_studies(caller: Caller) -> Any:
     """Return the studies that the token may see."""
-    queries = caller.service.readers.queries
-    return await caller.read(0, lambda: _visible(queries.studies().values(), caller.principal))
+    queries, may = caller.service.readers.queries, caller.principal.may
+    return await caller.read(
+        0, lambda: _visible(queries.studies(lambda study: may("see", study)).values(), caller.principal)
+    )
 
 
 @router.get("/studies/{study}", response_model=models.StudyInfo, tags=["studies"])
@@ -129,4 +131,12 @@ async def export_study(
         return as_csv(table) if wanted.format == "csv" else as_vw(table)
 
     kind = "text/csv" if wanted.format == "csv" else "text/plain"
-    return StreamingResponse(readers.chunks(await readers.run(lines)), media_type=kind)
+    chunks = readers.chunks(await readers.run(lines))
+    first = await anext(chunks, "")  # before the status is sent: a row may be damaged
+    return StreamingResponse(_prepend(first, chunks), media_type=kind)
+
+
+async def _prepend(first: str, others: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for each in others:
+        yield each
