@@ -26,7 +26,7 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # the required permission, a
     ("GET", "/v1/studies/{study}/export"): ("read", None),
     ("GET", "/v1/studies/{study}/overview"): ("read", None),
     ("GET", "/v1/studies/{study}/roster"): ("read", None),
-    ("GET", "/v1/studies/{study}/units/{unit}/overview"): ("read", None),
+    ("GET", "/v1/studies/{study}/unit-overview"): ("read", None),
     ("GET", "/v1/studies/{study}/units"): ("read", None),
     ("GET", "/v1/studies/{study}/units/{unit}"): ("read", None),
     ("GET", "/v1/studies/{study}/decisions"): ("read", None),
@@ -58,6 +58,7 @@ def test_every_route_requires_a_token_with_the_permission(service: TokenService)
         if route.endswith("/close"):
             continue  # the other routes need an open study
         address = route.format(study="sleep", unit="u", issue=1, decision=decision)
+        address += "?unit=u" if route.endswith("/unit-overview") else ""
         for wrong in (None, "larl_" + "0" * 16 + "_" + "x" * 43, service.admin[:-43] + "x" * 43):
             assert service.request(wrong, method, address, json=body).status_code == 401
         for (role, of), token in service.tokens.items():

@@ -141,6 +141,16 @@ def test_page_can_be_used_with_the_keyboard(tab: Tab, site: Site) -> None:
     tab.eventually(heads, ["Step", "Reward", "Expected"])
 
 
+def test_units_named_with_dots_can_be_opened(tab: Tab, site: Site) -> None:
+    """A browser drops these names from paths."""
+    log_in(tab, site, "#/study/sleep")
+    for name in (".", ".."):
+        site.decide(f"dots-{name}", name, 1.0)
+        tab.evaluate(f"location.hash = '#/study/sleep/unit/{name}'")
+        tab.eventually("document.querySelector('h1').innerText", name)
+        tab.wait_for_text("of study sleep")
+
+
 def test_unknown_and_empty_studies_have_messages(tab: Tab, site: Site) -> None:
     log_in(tab, site, "#/study/sleep")
     tab.evaluate("location.hash = '#/study/nowhere'")

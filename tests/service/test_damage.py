@@ -74,14 +74,14 @@ def test_damaged_row_leads_to_a_flagged_fallback_decision(path: Path, damage: st
 def test_queries_and_exports_name_the_damaged_row(path: Path, tmp_path: Path, damage: str) -> None:
     change(path, 3, damage)
     with service_client(tmp_path) as client:
-        for query in ("decisions", "overview", "overview?after=1", "units/p0/overview", "export?format=csv"):
+        for query in ("decisions", "overview", "overview?after=1", "unit-overview?unit=p0", "export?format=csv"):
             response = client.get(f"/v1/studies/trial/{query}")
             assert (response.status_code, response.headers["content-type"]) == (500, "application/problem+json"), query
             assert "row 3 of the journal is damaged: " in response.json()["detail"]
             assert DAMAGE[damage] in response.json()["detail"]
         repeated = client.post("/v1/studies/trial/decisions", json={"unit": "p0", "key": "k1"})
         assert (repeated.status_code, "row 3 " in repeated.text) == (500, True)  # not the damaged bytes
-        for query in ("decisions", "overview", "export?format=csv", "units/p0/overview"):
+        for query in ("decisions", "overview", "export?format=csv", "unit-overview?unit=p0"):
             assert client.get(f"/v1/studies/other/{query}").status_code == 200
     for command in ("export --study trial --out x.csv", "backup --out x.gz"):
         words = command.replace("x.", f"{tmp_path}/x.").split()

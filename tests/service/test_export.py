@@ -18,7 +18,7 @@ from larl._core.validation import InvalidValue
 from larl.cli import app
 from larl.service.app import make_app
 from larl.service.export.files import export
-from larl.service.export.table import Table
+from larl.service.export.table import Table, csv_line
 from larl.service.http.auth import Auth
 from larl.service.queries.journal_queries import JournalQueries
 from larl.service.storage.database import Database
@@ -69,6 +69,28 @@ def test_csv_has_every_decision_as_the_service_returns_it(url: str, tmp_path: Pa
         )
     assert {row["state"] for row in rows} >= {"observed", "corrected", "missing", "defaulted", "late", "unavailable"}
     assert [row["offered"] for row in rows if row["offered"]] == ['["go"]', "[]"]
+
+
+def test_text_of_a_csv_file_is_no_formula(tmp_path: Path) -> None:
+    """One apostrophe is added and can be removed. Numbers are not changed; `larl diagnose` reads the file."""
+    host = SampleHost(f"sqlite:///{tmp_path / 'formulas.db'}")
+    arms = ["=HYPERLINK(1)", "+1", "-1", "@x", "'=x", "plain"]
+    host.create_study("trial", UCB, arms, min_probability=0.1)
+    for i, arm in enumerate([*arms, *arms]):
+        host.reward(host.ingest("trial", "-5", arm, reason="=1+1"), -1.5 * i)
+    host.close()
+    write_export(host.url, "trial", "csv", tmp_path / "a.csv")
+    rows = read_csv(tmp_path / "a.csv")
+    for row in rows:
+        cells = [row[name] for name in ("unit", "arm", "played", "reason", "id", "at")]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert {(row["unit"], row["reason"]) for row in rows} == {("'-5", "'=1+1")}
+    assert [row["arm"].removeprefix("'") for row in rows[:5]] == arms[:5]
+    assert [float(row["reward"]) for row in rows] == [-1.5 * i for i in range(12)]
+    columns = ("--action", "arm", "--reward", "reward", "--unit", "unit")
+    done = typer.testing.CliRunner().invoke(app, ["diagnose", str(tmp_path / "a.csv"), *columns, "--no-replay"])
+    assert done.exit_code == 0, done.output
+    assert csv_line(["\t=1", "=1", -1.5]) == "'\t=1,'=1,-1.5\n"
 
 
 def test_each_number_of_a_context_has_a_column(url: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from larl.service.storage.journal import Journal
 from tests.service import failing_policy
 from tests.service.host import UCB, decision_command, hosts, reward_command
 from tests.service.processes import Connection, Server
+from tests.service.study_client import service_client
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timing
@@ -145,13 +147,27 @@ def test_request_is_refused_while_the_disk_is_full_and_then_succeeds(tmp_path: P
             assert (refused.status, refused.headers["retry-after"]) == (503, "1")
             assert "did not confirm the request" in refused.json()["detail"]
             assert "fallback probabilities" in refused.json()["detail"]
+            health = connection.get("/v1/health")
+            assert (health.status, health.json()["status"]) == (503, "failing")
             assert connection.post("/v1/studies/sleep/decisions", unit="u", key="1").content == stored
             no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, no_limit)
+            assert connection.get("/v1/health").status == 200  # before the next request
             assert connection.post("/v1/studies/sleep/decisions", unit="u", key="2").json()["t"] == 1
     database = Database(f"sqlite:///{path}")
     Replay(Journal(database)).run()
     database.close()
+
+
+def test_health_fails_while_the_disk_has_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has tried to write."""
+    with service_client(tmp_path) as client:
+        assert client.get("/v1/health").status_code == 200
+        full = SimpleNamespace(f_bavail=3, f_frsize=4096)
+        monkeypatch.setattr("larl.service.storage.database.os.statvfs", lambda _: full)
+        response = client.get("/v1/health")
+        assert (response.status_code, response.json()["status"]) == (503, "failing")
+        assert response.json()["detail"].endswith("the disk is full: 12288 bytes are free")
 
 
 def test_storage_error_while_an_agent_is_loaded_is_not_a_failure_of_the_policy(sqlite: str) -> None:

@@ -86,7 +86,7 @@ def test_responses_have_no_nan(tmp_path: Path, how: str) -> None:
             sources.append(decision["source"])
             reward(client, str(i), decision["id"], 1.0)
         assert sources == ["policy", "policy", "fallback", "fallback", "fallback"]
-        paths = ("decisions", "rewards", "issues", "overview", "roster", "units/u/overview")
+        paths = ("decisions", "rewards", "issues", "overview", "roster", "unit-overview?unit=u")
         for path in (f"/v1/studies/sleep/{path}" for path in paths):
             json.dumps(content(client.get(path)), allow_nan=False)
         assert "nan" not in client.get("/v1/studies/sleep/export").text.lower()
@@ -100,6 +100,6 @@ def test_weights_that_are_not_finite_are_null(tmp_path: Path, monkeypatch: pytes
     with service_client(tmp_path) as client:
         create_study(client, arms=["a", "b"], policy={"policy": "AdaptiveLARL", "s_max": 2}, min_probability=0.0)
         decide(client, "1", "u")
-        assert content(client.get("/v1/studies/sleep/units/u/overview"))["weights"] is not None
+        assert content(client.get("/v1/studies/sleep/unit-overview?unit=u"))["weights"] is not None
         monkeypatch.setattr(inspector, "model_weights", nan_weights)
-        assert content(client.get("/v1/studies/sleep/units/u/overview"))["weights"] is None
+        assert content(client.get("/v1/studies/sleep/unit-overview?unit=u"))["weights"] is None

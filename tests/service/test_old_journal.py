@@ -125,7 +125,7 @@ def test_old_study_is_served_with_the_new_field_names(client: TestClient, study:
     assert sum(overview["states"].values()) == DECISIONS[study]
     roster = content(client.get(f"/v1/studies/{study}/roster"))["items"]
     assert sum(unit["decisions"] for unit in roster) == DECISIONS[study]
-    last = content(client.get(f"/v1/studies/{study}/units/{roster[0]['unit']}/overview"))["steps"][-1]
+    last = content(client.get(f"/v1/studies/{study}/unit-overview?unit={roster[0]['unit']}"))["steps"][-1]
     assert last == content(client.get(f"/v1/decisions/{last['id']}"))
 
 

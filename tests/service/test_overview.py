@@ -120,12 +120,13 @@ def test_overview_is_sent_only_after_new_events(tmp_path: Path) -> None:
         create_study(client)
         create_study(client, "other")
         decide(client, "a", "u")
-        for path in ("/v1/studies/sleep/overview", "/v1/studies/sleep/units/u/overview"):
+        for path in ("/v1/studies/sleep/overview", "/v1/studies/sleep/unit-overview?unit=u"):
             seq = content(client.get(path))["seq"]
-            decide(client, path[-20:].replace("/", "-"), "u", "other")  # an event of another study
-            assert client.get(path, params={"after": seq}).status_code == 204
+            later = f"{path}{'&' if '?' in path else '?'}after={seq}"
+            decide(client, f"a{seq}", "u", "other")  # an event of another study
+            assert client.get(later).status_code == 204
             decide(client, f"b{seq}", "u")
-            assert content(client.get(path, params={"after": seq}))["seq"] > seq
+            assert content(client.get(later))["seq"] > seq
 
 
 def test_long_journal_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +201,7 @@ def test_overview_of_a_unit_has_its_last_steps(tmp_path: Path, monkeypatch: pyte
     with service_client(tmp_path) as client:
         create_study(client)
         simulate(client, 90, units=2)
-        found = content(client.get("/v1/studies/sleep/units/unit-0/overview"))
+        found = content(client.get("/v1/studies/sleep/unit-overview?unit=unit-0"))
         own = [each for each in all_decisions(client) if each["unit"] == "unit-0"]
         assert found["steps"] == own[-20:]
         assert found["decisions"] == len(own)
@@ -209,7 +210,7 @@ def test_overview_of_a_unit_has_its_last_steps(tmp_path: Path, monkeypatch: pyte
         assert found["weights"] is None
 
 
-@pytest.mark.parametrize("path", ["nobody/overview", "sleep/units/nobody/overview", "nobody/roster"])
+@pytest.mark.parametrize("path", ["nobody/overview", "sleep/unit-overview?unit=nobody", "nobody/roster"])
 def test_unknown_study_and_unit_are_not_found(tmp_path: Path, path: str) -> None:
     with service_client(tmp_path) as client:
         create_study(client)
@@ -218,7 +219,7 @@ def test_unknown_study_and_unit_are_not_found(tmp_path: Path, path: str) -> None
 
 def test_host_cannot_read_overviews(tmp_path: Path) -> None:
     with service_client(tmp_path, role="host") as client:
-        for path in ("overview", "roster", "units/u/overview"):
+        for path in ("overview", "roster", "unit-overview?unit=u"):
             assert client.get(f"/v1/studies/sleep/{path}").status_code == 403
 
 
@@ -255,7 +256,7 @@ def test_weights_are_those_of_the_agent_that_decides(tmp_path: Path, spec: larl.
         for i in range(12):
             found = decide(client, f"k{i}", "u")
             reward(client, f"k{i}", found["id"], float(i % 3))
-            overview_of_unit = content(client.get("/v1/studies/sleep/units/u/overview"))
+            overview_of_unit = content(client.get("/v1/studies/sleep/unit-overview?unit=u"))
             handle = agents._handles["sleep", "u"]
             assert overview_of_unit["has_weights"] is True
             assert overview_of_unit["weights"] == model_weights(spec, handle.agent.state)

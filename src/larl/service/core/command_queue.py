@@ -26,6 +26,7 @@ class CommandQueue:
 
     def __init__(self, batch: CommandBatch) -> None:
         self.batch = batch
+        self.failure: StorageError | None = None  # why the last batch could not be stored; None if it could
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="writer")
         self._thread.start()
@@ -70,8 +71,12 @@ class CommandQueue:
     def _replies(self, commands: Sequence[Command[Request]], retries: int = 1) -> list[Reply]:
         """Execute commands; one by one, each at most twice, if another process used a key or a study is damaged."""
         try:
-            return self.batch.execute(commands)
+            replies = self.batch.execute(commands)
+            self.failure = None
+            return replies
         except Exception as error:
+            if isinstance(error, StorageError) and not isinstance(error, DamagedRow):
+                self.failure = error
             is_repeatable = isinstance(error.__cause__, IntegrityError) or isinstance(error, DamagedRow)
             if not is_repeatable or (len(commands) == 1 and not retries):
                 return [_refusal(error)] * len(commands)

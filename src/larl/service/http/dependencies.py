@@ -62,6 +62,14 @@ class Service:
         finally:
             self.readers.journal.end_command()
 
+    def check_storage(self) -> None:
+        """Raise StorageError if the storage cannot be read or written. It is written only if the last batch failed."""
+        database = self.journal.database
+        self.journal.select(limit=1)
+        database.check_space()
+        if self.commands.failure is not None:
+            database.check_writable()
+
     async def authenticate(self, request: Request) -> Principal:
         """Return the principal of a request, from its token or the page's session; raise 401, 403 or 429."""
         if not self.settings.auth:
@@ -119,5 +127,6 @@ UnitName = Annotated[requests.Unit, Path()]
 DecisionId = Annotated[str, Path(pattern=f"^{requests.DECISION}$")]
 IssueNumber = Annotated[int, Path(ge=1, lt=2**62)]
 AfterQuery = Annotated[requests.After, Query()]
+UnitAfterQuery = Annotated[requests.UnitAfter, Query()]
 PageQuery = Annotated[requests.Page, Query()]
 UnitPageQuery = Annotated[requests.UnitPage, Query()]

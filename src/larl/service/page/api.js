@@ -29,7 +29,8 @@ export async function request(path, { method = "GET", body, signal } = {}) {
 }
 
 export const studyPath = (study) => `v1/studies/${encodeURIComponent(study)}`;
-export const unitPath = (study, unit) => `${studyPath(study)}/units/${encodeURIComponent(unit)}`;
+// The unit is a parameter: browsers drop "." and ".." from paths, even if they are escaped.
+export const unitOverviewPath = (study, unit) => `${studyPath(study)}/unit-overview?unit=${encodeURIComponent(unit)}`;
 
 // Addresses of views.
 export const studyLink = (study) => `#/study/${encodeURIComponent(study)}`;

@@ -1,6 +1,6 @@
 // The view of one unit: its decisions and rewards, its probabilities, and the model weights of its policy.
 
-import { request, studyLink, unitLink, unitPath } from "./api.js";
+import { request, studyLink, unitLink, unitOverviewPath } from "./api.js";
 import { Chart } from "./charts.js";
 import { BarTable, Figures, Table, element } from "./dom.js";
 import { formatChange, formatNumber, formatPercent, formatTime, timeElement } from "./format.js";
@@ -53,7 +53,7 @@ export class UnitView {
   async update(signal) {
     const lacksWeights = this.overview?.has_weights && !this.overview.weights;
     const after = lacksWeights && Date.now() > this.updated + WEIGHTS_RETRY ? 0 : this.seq;
-    const overview = await request(`${unitPath(this.study, this.unit)}/overview?after=${after}`, { signal });
+    const overview = await request(`${unitOverviewPath(this.study, this.unit)}&after=${after}`, { signal });
     if (!overview) return null;
     const newDecisions = this.seq ? overview.decisions - this.overview.decisions : 0;
     this.overview = overview;

@@ -33,9 +33,9 @@ class JournalQueries:
             raise not_found("study", study)
         return found[study]
 
-    def units(self, study: str, after: int = 0, limit: int = 100) -> Items:
+    def units(self, study: str, unit: str | None = None, after: int = 0, limit: int = 100) -> Items:
         """Return units in order of registration."""
-        events = self._page(study, None, after, limit, journal.c.kind == EventKind.UNIT)
+        events = self._page(study, unit, after, limit, journal.c.kind == EventKind.UNIT)
         return _paged(events, limit, [event.response for event in events])
 
     def unit(self, study: str, unit: str) -> Items:

@@ -194,6 +194,12 @@ class ExportFormat(Query):
     format: Literal["csv", "vw"] = "csv"
 
 
+class UnitAfter(After):
+    """The unit, and the number of the last event that the page knows."""
+
+    unit: Unit
+
+
 class Page(After):
     """A page of a list: `after` is `next` of the page before."""
 

@@ -5,6 +5,8 @@ SQLite serves one writing process and syncs at every commit. PostgreSQL serves s
 
 import contextlib
 import logging
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from larl.service.storage.sqlite_file import (
     stored_last,
 )
 from larl.service.storage.sqlite_file import StorageError as StorageError  # users of a database import it from here
-from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, journal, metadata
+from larl.service.storage.tables import APPEND_ONLY, SCHEMA, about, journal, metadata, sessions
 
 if TYPE_CHECKING:
     from larl.service.storage.postgres import Monitor
@@ -33,6 +35,7 @@ LOG = logging.getLogger("larl.service")
 BUSY = 5  # seconds to wait for a lock
 SERVING_BUSY = 1  # seconds for which a service waits: a request may wait for the lock more than once
 POOL = 2.0  # seconds to wait for a connection that other requests use
+MIN_FREE = 2**20  # bytes on the disk: less is full
 POSTGRES = "postgresql+psycopg"
 ACCEPTED = "sqlite:///FILE.db, or postgresql+psycopg://USER@HOST/DATABASE"
 
@@ -169,6 +172,22 @@ class Database:
         found = connection.scalar(sql.select(about.c.schema))
         if found != SCHEMA:
             raise StorageError(self.display_url, f"it has schema {found}; larl {__version__} reads schema {SCHEMA}")
+
+    def check_space(self) -> None:
+        """Raise StorageError if the disk of an SQLite file is full."""
+        if self.path is None:
+            return
+        status = os.statvfs(self.path.parent)
+        free = status.f_bavail * status.f_frsize
+        if free < MIN_FREE:
+            raise StorageError(self.path, f"the disk is full: {free} bytes are free")
+
+    def check_writable(self) -> None:
+        """Write a row and remove it in one transaction; raise StorageError if that fails."""
+        probe = secrets.token_hex(16)  # an update to the same value would not write in SQLite
+        with self.writing() as connection:
+            connection.execute(sessions.insert().values(hash=probe, token="", ends=""))
+            connection.execute(sessions.delete().where(sessions.c.hash == probe))
 
     def checkpoint(self) -> None:
         """Move everything from SQLite's write-ahead log into the database file, so that a copy of it is complete."""

@@ -9,7 +9,7 @@ from larl.service.http.dependencies import (
     Caller,
     PageQuery,
     StudyName,
-    UnitName,
+    UnitAfterQuery,
 )
 from larl.service.http.problem_details import error_responses
 from larl.service.queries.overview import MAX_STEPS
@@ -35,8 +35,9 @@ async def get_roster(study: StudyName, caller: Caller, page: PageQuery) -> Any:
     return await caller.read_page(page, lambda *place: overviews.roster(study, *place))
 
 
-@router.get("/units/{unit}/overview", response_model=dashboard.UnitOverview, tags=["units"])
-async def get_unit_overview(study: StudyName, unit: UnitName, caller: Caller, query: AfterQuery) -> Any:
+@router.get("/unit-overview", response_model=dashboard.UnitOverview, tags=["units"])
+async def get_unit_overview(study: StudyName, caller: Caller, query: UnitAfterQuery) -> Any:
     """Return the last steps of a unit, and the weights of its policy's models."""
+    # The unit is no part of the path: browsers would drop a unit named "." or "..".
     overviews = caller.require("read", study).readers.overviews
-    return await caller.read(MAX_STEPS, lambda: overviews.unit(study, unit, query.after))
+    return await caller.read(MAX_STEPS, lambda: overviews.unit(study, query.unit, query.after))

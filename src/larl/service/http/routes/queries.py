@@ -41,9 +41,9 @@ router = APIRouter(prefix="/v1", responses=error_responses(404))
     "/health", response_model=models.Health, responses=FAILING, tags=["service"], openapi_extra={"security": [{}]}
 )
 def get_health(service: CurrentService) -> Any:
-    """Check that the service can read its storage; 503 if not. No token is needed."""
+    """Check that the service can read and write its storage; 503 if not. No token is needed."""
     try:
-        service.journal.select(limit=1)
+        service.check_storage()
     except StorageError as error:
         failing = FailingHealth(status="failing", larl=__version__, detail=storage_problem(error).detail)
         return JSONResponse(failing.model_dump(), 503, HEADERS[503])
@@ -73,10 +73,10 @@ def _visible(studies: Iterable[StudyState], principal: Principal) -> list[dict[s
 
 
 @router.get("/studies/{study}/units", response_model=ListPage[models.UnitInfo], tags=["units"])
-async def list_units(study: StudyName, caller: Caller, page: PageQuery) -> Any:
-    """Return the units of a study, in order of registration."""
+async def list_units(study: StudyName, caller: Caller, page: UnitPageQuery) -> Any:
+    """Return the units of a study, in order of registration. `unit` finds one, also if it is named "." or ".."."""
     queries = caller.require("read", study).readers.queries
-    return await caller.read_page(page, lambda *place: queries.units(study, *place))
+    return await caller.read_page(page, lambda *place: queries.units(study, page.unit, *place))
 
 
 @router.get("/studies/{study}/units/{unit}", response_model=models.UnitInfo, tags=["units"])
