@@ -13,6 +13,7 @@ from larl.cli import app
 from larl.service import server
 from larl.service.core.command_queue import CommandQueue
 from larl.service.core.problems import Problem
+from larl.service.http import readers
 from larl.service.http.routes import queries
 from larl.service.ops.row_checks import RowChecks
 from larl.service.queries.journal_queries import JournalQueries
@@ -210,8 +211,13 @@ def check_all(events: list[Event]) -> None:
 def test_export_that_meets_damage_after_its_start_is_incomplete(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(queries, "EXPORT_LINES", 1)
-    change(path, 6, NOT_JSON)
+    for module in (readers, queries):
+        monkeypatch.setattr(module, "SLICE", 1)  # ten lines are sent at once
+    with hosts(f"sqlite:///{path}") as [host]:
+        for i in range(20):
+            host.decide("p0", f"more-{i}", "trial")
+        row = host.journal.last_seq()
+    change(path, row, NOT_JSON)
     with service_client(tmp_path) as client:
-        assert client.get("/v1/studies/trial/export?format=csv").text.count("\n") < 5
-    assert "row 6 of the journal is damaged: its response is not JSON" in caplog.text
+        assert client.get("/v1/studies/trial/export?format=csv").text.count("\n") == 20
+    assert f"row {row} of the journal is damaged: its response is not JSON" in caplog.text
