@@ -5,7 +5,7 @@
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
 # make check   check style, types and import order
 # make bench   measure every number in docs/performance.md, the tables of scale.md and the load in reliability.md (15 minutes)
-# make torture kill the service, repeat requests, inject faults, and write docs/reliability.md (hours)
+# make torture kill and freeze the service, cut its power, damage its files, and write docs/reliability.md (an hour)
 # Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
 
 PYTHON ?= python3

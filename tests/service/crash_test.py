@@ -14,58 +14,33 @@ import random
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import larl
 from larl._core.files import write_atomically
-from larl.service.ops.integrity import Mismatch
-from larl.service.ops.replay import Replay
-from larl.service.storage.database import Database
-from larl.service.storage.events import Event
-from larl.service.storage.journal import Journal
-from tests.service.processes import Connection, Server, fresh_postgres
-from tests.service.retrying_client import STUDIES, RetryingClient
+from tests.service.processes import Server, fresh_postgres
+from tests.service.retrying_client import RetryingClient
+from tests.service.torture.checks import Findings, check_clients
+from tests.service.torture.load import create_studies, loading
 
 CLIENTS = 4
 MAX_UPTIME = 1.0  # seconds from the first response to a kill
 STARTING = 10  # one of this many kills comes before the first response
-LAST = 60.0  # seconds that clients have at the end to get responses to their last requests
 
 
-@dataclass
-class Summary:
-    """Results of a run. From `lost` on, all counts should be 0."""
+@dataclass(kw_only=True)
+class Summary(Findings):
+    """Results of a run."""
 
     storage: str
     processes: int
     seed: int
     kills: int = 0
-    events: int = 0
-    acknowledged: int = 0
     retried: int = 0  # acknowledged after a failure, with the same key
-    replayed: int = 0
-    fallbacks: int = 0
     seconds: float = 0.0
     start_s: float = 0.0  # median time until a started process answers
-    lost: int = 0
-    changed: int = 0  # stored responses that differ from the acknowledged ones
-    duplicated: int = 0
-    unrequested: int = 0  # events in the journal without a request
-    gaps: int = 0  # in the numbers of events, or of a unit's steps
-    not_replayed: int = 0
-    corrupt: int = 0
-    refused: int = 0  # valid requests
-    examples: list[str] = field(default_factory=list)
-
-    @property
-    def is_correct(self) -> bool:
-        """Whether nothing went wrong."""
-        stored = (self.lost, self.changed, self.duplicated, self.unrequested, self.gaps, self.not_replayed)
-        return not any(stored) and not self.corrupt and not self.refused
 
     def line(self) -> str:
         """Return the results as text."""
@@ -80,21 +55,21 @@ class Summary:
 def run(storage: str, folder: Path, kills: int, seed: int, processes: int = 1, minutes: float = 0.0) -> Summary:
     """Kill the service `kills` times under load, or until `minutes` have passed; then check the journal."""
     started = time.monotonic()
-    summary = Summary(storage.partition(":")[0], processes, seed)
+    summary = Summary(storage=storage.partition(":")[0], processes=processes, seed=seed)
     servers = [Server(storage, folder / f"{i}.log", "--no-auth", "--timeout", "20") for i in range(processes)]
     clients = [RetryingClient(f"c{i}", [server.port for server in servers], seed) for i in range(CLIENTS)]
+    until = started + 60.0 * minutes if minutes else None
     try:
         starts = _start(servers)
-        for client in clients:
-            client.start()
-        _kill(servers, kills, random.Random(seed), starts, summary, started + 60.0 * minutes if minutes else None)
+        with loading(clients):
+            _kill(servers, kills, random.Random(seed), starts, summary, until)
     finally:
-        _stop(clients)
         for server in servers:
             server.__exit__()
     summary.start_s = sorted(starts)[len(starts) // 2]
     summary.seconds = time.monotonic() - started
-    _check(storage, clients, summary)
+    summary.retried = sum(client.retried for client in clients)
+    check_clients(storage, clients, summary)
     return summary
 
 
@@ -103,10 +78,7 @@ def _start(servers: Sequence[Server]) -> list[float]:
     for server in servers:
         server.start()
     starts = [server.ready() for server in servers]
-    with Connection(servers[0].port, timeout=300.0) as connection:
-        for name, settings in STUDIES.items():
-            response = connection.post("/v1/studies", study=name, arms=["nothing", "prompt"], seed=7, **settings)
-            assert response.status == 200, response.content
+    create_studies(servers[0].port)
     return starts[1:]  # the first may have compiled
 
 
@@ -137,75 +109,6 @@ def _kill(
             break
     for server in servers:
         starts.append(server.ready())
-
-
-def _stop(clients: Sequence[RetryingClient]) -> None:
-    """Let clients finish their last requests."""
-    for client in clients:
-        client.stop.set()
-    until = time.monotonic() + LAST
-    for client in clients:
-        if client.ident:
-            client.join(max(until - time.monotonic(), 0.0))
-    for client in clients:
-        client.abandon.set()
-        if client.ident:
-            client.join()
-
-
-@contextmanager
-def _open(storage: str) -> Iterator[Database]:
-    database = Database(storage)
-    try:
-        yield database
-    finally:
-        database.close()
-
-
-def _check(storage: str, clients: Sequence[RetryingClient], summary: Summary) -> None:
-    """Compare the acknowledged responses with the journal."""
-    with _open(storage) as database:
-        events = list(Journal(database).all())
-        if database.is_sqlite:
-            with database.reading() as connection:
-                result = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
-            summary.corrupt += result != "ok"
-        try:
-            summary.replayed = Replay(Journal(database)).run().events
-        except Mismatch as error:
-            summary.not_replayed = 1
-            summary.examples.append(str(error))
-    summary.events = len(events)
-    summary.refused = sum(client.refused for client in clients)
-    summary.retried = sum(client.retried for client in clients)
-    summary.changed = sum(client.changed for client in clients)
-    _check_responses(events, clients, summary)
-    _check_order(events, summary)
-
-
-def _check_responses(events: Sequence[Event], clients: Sequence[RetryingClient], summary: Summary) -> None:
-    """Count acknowledged responses that are lost or changed, and events that are duplicated or not requested."""
-    places = [(event.study, event.kind, event.key or "") for event in events if event.kind in ("decision", "reward")]
-    stored = {(event.study, event.kind, event.key or ""): event.response_json.encode() for event in events}
-    summary.duplicated = sum(count - 1 for count in Counter(places).values())
-    summary.unrequested = len(set(places) - {place for client in clients for place in client.sent})
-    for client in clients:
-        summary.acknowledged += len(client.acknowledged)
-        for place, content in client.acknowledged.items():
-            summary.lost += place not in stored
-            summary.changed += stored.get(place, content) != content
-
-
-def _check_order(events: Sequence[Event], summary: Summary) -> None:
-    """Count gaps in the numbers of events and in the steps of every unit."""
-    summary.gaps = sum(event.seq != number for number, event in enumerate(events, 1))
-    steps: Counter[tuple[str, str]] = Counter()
-    for event in events:
-        if event.kind == "decision":
-            place = (event.study, event.unit or "")
-            summary.gaps += event.number != steps[place]
-            steps[place] += 1
-            summary.fallbacks += event.response["fallback"]
 
 
 def main() -> None:

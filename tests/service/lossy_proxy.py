@@ -13,8 +13,7 @@ class LossyProxy:
     """
 
     def __init__(self, address: str, lose: Collection[int] = ()) -> None:
-        host, port = address.removeprefix("http://").split(":")
-        self._target, self._lose, self._connections = (host, int(port)), lose, []
+        self._target, self._lose, self._connections = _parse(address), lose, []
         self._flows = threading.Event()
         self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -59,8 +58,18 @@ class LossyProxy:
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
+    def redirect(self, address: str) -> None:
+        """Forward new connections to another address, and end all others."""
+        self._target = _parse(address)
+        self.disconnect()
+
     def close(self) -> None:
         """Stop listening and end all connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.disconnect()
+
+
+def _parse(address: str) -> tuple[str, int]:
+    host, port = address.removeprefix("http://").split(":")
+    return host, int(port)

@@ -18,7 +18,8 @@ import sqlalchemy as sql
 
 from tests.optional import POSTGRES
 
-LARL = [sys.executable, "-c", "from larl.cli import main; main()"]
+MAIN = "from larl.cli import main; main()"
+LARL = [sys.executable, "-c", MAIN]
 TIMEOUT = 300.0  # seconds that a service may take to answer or to end
 
 
@@ -50,17 +51,27 @@ def fresh_postgres() -> Iterator[str]:
 
 
 class Server:
-    """`larl serve` on one port. It can be killed and started again."""
+    """`larl serve` on one port. It can be killed and started again. `program`: Python that is executed before it."""
 
-    def __init__(self, storage: str, log: Path, *options: str, **environment: str) -> None:
+    def __init__(self, storage: str, log: Path, *options: str, program: str = "", **environment: str) -> None:
         self.storage, self.log, self._reserved = storage, log, reserve_port()
         self.port = int(self._reserved.getsockname()[1])
-        self._options, self._environment = options, os.environ | environment
+        self._program, self._options, self._environment = program, options, os.environ | environment
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
 
     def start(self) -> None:
-        command = [*LARL, "serve", "--storage", self.storage, "--port", str(self.port), *self._options]
+        command = [
+            sys.executable,
+            "-c",
+            self._program + MAIN,
+            "serve",
+            "--storage",
+            self.storage,
+            "--port",
+            str(self.port),
+            *self._options,
+        ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
         self.started = time.monotonic()

@@ -5,7 +5,8 @@ import json
 import random
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.service.processes import Connection
@@ -18,15 +19,26 @@ STUDIES: dict[str, dict[str, Any]] = {
 
 
 class RetryingClient(threading.Thread):
-    """Requests decisions for its units and sends rewards until `stop` is set; repeats requests that fail."""
+    """Requests decisions for its units and sends rewards until `stop` is set; repeats requests that fail.
 
-    def __init__(self, name: str, ports: Sequence[int], seed: int) -> None:
+    `noted` has what `note` returned after each acknowledged response: by default, the time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ports: Sequence[int],
+        seed: int,
+        note: Callable[[], float] = time.monotonic,
+        timeout: float = 15.0,
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._random = random.Random(f"{seed} {name}")
-        self._connections = [Connection(port, timeout=15.0) for port in ports]
+        self._connections = [Connection(port, timeout=timeout) for port in ports]
         self.sent: set[tuple[str, str, str]] = set()
         self.acknowledged: dict[tuple[str, str, str], bytes] = {}
-        self.retried, self.refused, self.changed = 0, 0, 0
+        self.noted: dict[tuple[str, str, str], float] = {}
+        self.retried, self.refused, self.changed, self._note = 0, 0, 0, note
         self.stop, self.abandon = threading.Event(), threading.Event()
 
     def run(self) -> None:
@@ -50,7 +62,8 @@ class RetryingClient(threading.Thread):
         if self._random.random() < 0.9:  # some are never sent
             value = round(self._random.gauss(0.0, 1.0), 3)
             study = decision.partition(".")[0]
-            self._request(study, "reward", f"{decision}-r", f"/v1/decisions/{decision}/reward", value=value)
+            key = f"{decision}-{self._random.getrandbits(32)}"
+            self._request(study, "reward", key, f"/v1/decisions/{decision}/reward", value=value)
 
     def _request(self, study: str, kind: str, key: str, path: str, **body: Any) -> Any:
         """Send a request until it is answered; return the response, None if there is none before the end."""
@@ -72,6 +85,7 @@ class RetryingClient(threading.Thread):
         return None
 
     def _acknowledge(self, place: tuple[str, str, str], content: bytes, failures: int) -> Any:
+        self.noted.setdefault(place, self._note())
         self.retried += failures > 0
         self.changed += self.acknowledged.setdefault(place, content) != content
         return json.loads(content)

@@ -1,0 +1,59 @@
+"""Faults of disks, processes and databases, in short; `make torture` has the full length."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.optional import require
+from tests.service.torture import bit_flips, failover, io_errors, power_cuts, stops
+from tests.service.torture.checks import Findings
+from tests.service.torture.disk import can_compile
+
+pytestmark = pytest.mark.timing
+needs_compiler = pytest.mark.skipif(not can_compile(), reason="no C compiler, or not Linux")
+
+
+def _wrong(findings: Mapping[str, Findings]) -> list[str]:
+    return [f"{name}: {found}" for name, found in findings.items() if not found.is_correct]
+
+
+@needs_compiler
+def test_power_cuts_lose_no_acknowledged_response(tmp_path: Path) -> None:
+    endings = (signal.SIGTERM, signal.SIGKILL)
+    assert not _wrong(power_cuts.run(images=16, responses=40, seed=1, folder=tmp_path, endings=endings))
+
+
+@needs_compiler
+def test_power_cuts_find_losses_where_nothing_is_synced(tmp_path: Path) -> None:
+    """The test of power cuts would see a missing sync."""
+    found = power_cuts.run(images=4, responses=20, seed=1, folder=tmp_path, sync=False, endings=(signal.SIGKILL,))
+    assert found["lost"].lost > 0
+
+
+@needs_compiler
+def test_failing_writes_and_syncs_lose_no_acknowledged_response(tmp_path: Path) -> None:
+    summary, images = io_errors.run(faults=9, images=4, seed=1, folder=tmp_path)
+    assert not _wrong({"journal": summary, **images})
+    assert summary.failed_calls > 0
+
+
+def test_damaged_files_are_reported_or_make_no_difference(tmp_path: Path) -> None:
+    counts = bit_flips.run(flips=4, seed=1, folder=tmp_path, kinds=("database", "backup", "agent file"))
+    for kind, found in counts.items():
+        assert not found["different"] + found["crashed"], (kind, found)
+
+
+@pytest.mark.parametrize("what", [stops.SERVICE, stops.PEER])
+def test_frozen_process_loses_no_acknowledged_response(what: str, tmp_path: Path) -> None:
+    if what == stops.PEER:
+        require("postgres")
+    [found] = stops.run_all(1, 1.0, 0, tmp_path, [what])
+    assert found.is_correct, found
+
+
+def test_failover_that_loses_rows_is_reported_and_replays(tmp_path: Path) -> None:
+    require("postgres")
+    found = failover.run(tmp_path, synchronous=False, responses=40)
+    assert not list(failover.failures(found, synchronous=False))
