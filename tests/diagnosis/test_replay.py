@@ -59,7 +59,8 @@ def test_regret_of_the_recommended_policy_agrees_with_the_page(diagnosis):
 
 
 def test_printed_policies_are_the_simulated_ones_and_scale_invariant(diagnosis):
-    specs = [*replays.candidates(2, diagnosis.estimates.best), larl.Auto()]
+    lookback = replays.predicted_lookback(diagnosis.estimates.draws, diagnosis.log.rows)
+    specs = [*replays.candidates(2, lookback), larl.Auto()]
     assert {replays.policy_expression(spec) for spec in specs} == {*diagnosis.replay.ranked}
     for spec in specs:
         again = eval(replays.policy_expression(spec), {"larl": larl})

@@ -133,8 +133,9 @@ def _replay(
     log: Log, fitted: Log, estimates: Estimates, *, seed: int, threads: int | None, progress: bool | None
 ) -> "ReplayResult":
     """Simulate the candidate policies for as many steps as the median unit has."""
-    from larl.diagnosis.replay import replay_policies, total_steps
+    from larl.diagnosis.replay import predicted_lookback, replay_policies, total_steps
 
-    rows = int(np.median(np.bincount(log.unit)))
-    with Progress(total_steps(len(estimates.draws), fitted.arms, estimates.best, rows), progress) as bar:
-        return replay_policies(estimates.draws, estimates.best, rows, seed=seed, threads=threads, bar=bar)
+    rows, draws = int(np.median(np.bincount(log.unit))), estimates.draws
+    lookback = predicted_lookback(draws, rows)
+    with Progress(total_steps(len(draws), fitted.arms, lookback, rows), progress) as bar:
+        return replay_policies(draws, lookback, rows, seed=seed, threads=threads, bar=bar)

@@ -27,9 +27,11 @@ from larl.policies import (
     SlidingWindowUCB,
 )
 from larl.simulation.compare import compare
+from larl.theory.lookback import predicted_regret
 from larl.worlds.latent_ar import LatentAR
 
 WORLDS = 15
+PREDICTED_WORLDS = 3  # in which regret is predicted, to choose an s for the replays
 MAX_HORIZON = 1000
 MAX_TRIALS, MIN_TRIALS = 40, 4
 STEP_BUDGET = 8000  # of a candidate in each world, for two arms
@@ -138,12 +140,19 @@ def world_interval(sample: Floats) -> Interval:
     return Interval(float(sample.mean()), float(low), float(high))
 
 
-def candidates(arms: int, order: int) -> list[Policy]:
-    """Return the policies to simulate, all invariant to unit and offset of rewards; LARL also with s = `order`."""
+def predicted_lookback(draws: Sequence[PosteriorDraw], rows: int) -> int:
+    """Return the s with the smallest predicted regret of LARL in the worlds of the first draws."""
+    worlds, horizon = [fitted_world(draw) for draw in draws[:PREDICTED_WORLDS]], min(max(rows, 2), MAX_HORIZON)
+    accepted = range((MAX_CONTEXT - 1) // (2 * worlds[0].arms) + 1)
+    return min(accepted, key=lambda s: sum(predicted_regret(world, s, horizon) for world in worlds))
+
+
+def candidates(arms: int, lookback: int) -> list[Policy]:
+    """Return the policies to simulate, all invariant to unit and offset of rewards; LARL also with s = `lookback`."""
     policies: list[Policy] = [UCB(standardise=True)]
     policies += [DiscountedUCB(discount, standardise=True) for discount in DISCOUNTS]
     policies += [SlidingWindowUCB(window, standardise=True) for window in WINDOWS]
-    lookbacks = sorted({*LOOKBACKS, order} - {0})
+    lookbacks = sorted({*LOOKBACKS, lookback} - {0})
     policies += [LARL(s, standardise=True) for s in lookbacks if 2 * s * arms + 1 <= MAX_CONTEXT]
     return [*policies, AdaptiveLARL(), SharedLARL()] if arms <= MAX_ARMS else policies
 
@@ -165,14 +174,14 @@ def replay_size(worlds: int, arms: int, rows: int) -> ReplaySize:
 
 
 def replay_policies(
-    draws: Sequence[PosteriorDraw], order: int, rows: int, *, seed: int, threads: int | None, bar: Progress
+    draws: Sequence[PosteriorDraw], lookback: int, rows: int, *, seed: int, threads: int | None, bar: Progress
 ) -> ReplayResult:
     """Simulate every candidate in the worlds of the first draws, for as many steps as the log has."""
     worlds = {f"{i}": fitted_world(draw) for i, draw in enumerate(draws[:WORLDS])}
     arms = len(draws[0].parameters.mu[0])
     horizon, trials, auto_trials = replay_size(len(worlds), arms, rows)
     notes = [f"Replays are {horizon} steps long" + (", the median of the log's units." if rows == horizon else ".")]
-    specs = candidates(arms, order)
+    specs = candidates(arms, lookback)
     comparisons: list[tuple[dict[str, Policy], int]] = [
         ({policy_expression(spec): spec for spec in specs} | {KALMAN: KalmanOracle()}, trials)
     ]
@@ -202,8 +211,8 @@ def replay_policies(
     return ReplayResult(regret, log_regret, lookbacks, horizon, tuple(notes))
 
 
-def total_steps(draws: int, arms: int, order: int, rows: int) -> int:
+def total_steps(draws: int, arms: int, lookback: int, rows: int) -> int:
     """Return the number of simulated steps of a replay, for a progress bar."""
     worlds = min(draws, WORLDS)
     horizon, trials, auto_trials = replay_size(worlds, arms, rows)
-    return worlds * horizon * ((len(candidates(arms, order)) + 1) * trials + auto_trials)
+    return worlds * horizon * ((len(candidates(arms, lookback)) + 1) * trials + auto_trials)

@@ -4,6 +4,7 @@
 `confidence`: Lemma 3, the confidence radius, and Lemma 4, the bound on contexts; for a LatentAR.
 `bounds`: Theorem 1, the bound on regret; for a LatentAR.
 `decompose`: the exact split of regret into the floor and the cost of learning, which the paper does not give.
+`lookback`: the expected regret of LARL(s) and the best s, which the paper leaves open; for a LatentAR.
 `regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
 LatentAR and LatentVAR.
 """
@@ -16,6 +17,8 @@ from larl.theory.decompose import Decomposition as Decomposition
 from larl.theory.decompose import decompose as decompose
 from larl.theory.decompose import floor_path as floor_path
 from larl.theory.expected_maximum import expected_best_mean as expected_best_mean
+from larl.theory.lookback import best_lookback as best_lookback
+from larl.theory.lookback import predicted_regret as predicted_regret
 from larl.theory.reduction import bias_row as bias_row
 from larl.theory.reduction import noise_scale as noise_scale
 from larl.theory.reduction import reward_parameters as reward_parameters
