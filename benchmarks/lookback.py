@@ -113,7 +113,7 @@ def draw(path: Path) -> None:
         gammas = larl.worlds.paper(k).gammas
         worlds = [larl.LatentAR(gammas=gammas, beta=(-1, 1), mu=(0, 0), sigma_r=float(noise)) for noise in noises]
         maps[k] = np.array([[best_lookback(world, int(horizon)) for horizon in horizons] for world in worlds])
-    edges = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22]
+    edges = [0, 1, 2, 3, 4, 5, 6, 8, 10, 13]
     colours = plt.get_cmap("viridis", len(edges) - 1)
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
     for axis, (k, values) in zip(axes, maps.items(), strict=True):

@@ -106,6 +106,13 @@ def test_longer_trials_and_noisier_rewards_need_longer_contexts() -> None:
     assert best_lookback(replace(AR1, gammas=(0.0,)), 1000) == 0  # past rewards tell nothing
 
 
+def test_arms_and_worlds_without_noise_have_finite_predictions() -> None:
+    still = replace(AR1, beta=(-1.0, 0.0, 1.0), mu=(0.0, 0.5, 0.0))  # noise is scaled by β: arm 1 always pays 0.5
+    constant = replace(AR1, sigma_z=0.0, sigma_r=0.0, mu=(0.0, 1.0))
+    assert 0.0 < predicted_regret(still, 2, 500) < 500 * larl.theory.random_regret(still)
+    assert predicted_regret(constant, 0, 500) == pytest.approx(0.0, abs=1.0)
+
+
 def test_best_lookback_has_the_smallest_predicted_regret() -> None:
     regrets = [predicted_regret(AR2, s, 1000) for s in range(25)]
     assert best_lookback(AR2, 1000) == int(np.argmin(regrets))

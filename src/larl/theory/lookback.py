@@ -22,6 +22,7 @@ MAX_CONTEXT = 400  # s·arms: larger contexts are neither practical nor needed
 TIMES_PER_OCTAVE = 4  # at which the regret per step is computed
 STATE_GRID = np.linspace(-6.0, 6.0, 121)  # of standard normal variables: the prediction of z …
 ERROR_GRID = np.linspace(-5.0, 5.0, 31)  # … and the estimation error of an arm
+SMALL = 1e-9
 
 
 def predicted_regret(world: LatentAR, s: int, horizon: int) -> float:
@@ -174,6 +175,7 @@ def _expected_choice(world: LatentAR, s: int, heights: Floats, variance: float, 
     beta, rank = np.array(world.beta), s * (2 * world.arms - 1) + 1
     remaining = world.stationary_var - variance if s else (world.sigma_z / (1.0 - sum(world.gammas))) ** 2
     error = np.sqrt((np.square(beta) * remaining + world.sd**2) * rank / plays)
+    error = np.maximum(error, SMALL * max(error.max(), np.ptp(heights), SMALL))  # an arm may pay the same at every step
     weight = np.exp(-0.5 * np.square(STATE_GRID))
     means = heights + math.sqrt(variance) * STATE_GRID[:, None] * beta  # (state, arm)
     chosen = np.stack([_choice_probability(means, error, arm) for arm in range(world.arms)], axis=1)
@@ -185,8 +187,7 @@ def _choice_probability(means: Floats, error: Floats, arm: int) -> Floats:
     """Return the probability that an arm has the largest of independent normal predictions, for each row of means."""
     others = [other for other in range(error.size) if other != arm]
     if len(others) == 1:
-        spread = math.hypot(*error)
-        return np.asarray(ndtr((means[:, arm] - means[:, others[0]]) / spread) if spread else means[:, arm])
+        return np.asarray(ndtr((means[:, arm] - means[:, others[0]]) / math.hypot(*error)))
     weight = np.exp(-0.5 * np.square(ERROR_GRID))
     own = means[:, arm, None] + error[arm] * ERROR_GRID
     below = [ndtr((own - means[:, other, None]) / error[other]) for other in others]
