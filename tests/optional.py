@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 POSTGRES = os.environ.get("LARL_POSTGRES", "")  # the URL of a database whose user may create others
 LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # path of a Python with lifejacket
 OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # path of a Python with openapi-python-client
@@ -30,6 +31,7 @@ class Requirement(NamedTuple):
 
 OPTIONAL = {
     "chromium": Requirement("the page", "no Chromium", lambda: CHROMIUM is not None),
+    "nginx": Requirement("the documented proxy", "no nginx", lambda: bool(NGINX and shutil.which("openssl"))),
     "postgres": Requirement("PostgreSQL storage", "no server", lambda: bool(POSTGRES)),
     "lifejacket": Requirement("lifejacket's checks", "not installed", lambda: bool(LIFEJACKET)),
     "openapi": Requirement("a generated client", "no openapi-python-client", lambda: bool(OPENAPI)),

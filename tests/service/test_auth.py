@@ -92,3 +92,20 @@ def test_secrets_are_compared_in_constant_time(service: TokenService, monkeypatc
     for token in (service.tokens["host", "*"][:-43] + "x" * 43, "larl_" + "0" * 16 + "_" + "x" * 43):
         assert service.request(token, "GET", "/v1/studies").status_code == 401
     assert len(compared) == 2  # also for an unknown id
+
+
+def test_trailing_slash_is_not_redirected(service: TokenService) -> None:
+    """A redirect would lead to the host that the client named."""
+    for method, path in (("GET", "/v1/studies/"), ("POST", "/v1/studies/"), ("GET", "/v1/health/")):
+        headers = {"Authorization": f"Bearer {service.admin}", "Host": "attacker.example"}
+        response = service.client.request(method, path, headers=headers, follow_redirects=False)
+        assert (response.status_code, "location" in response.headers) == (404, False)
+
+
+def test_units_named_with_dots_are_found_by_a_parameter(service: TokenService) -> None:
+    service.request(service.admin, "POST", "/v1/studies", json=STUDY)
+    for unit in (".", ".."):
+        service.request(service.admin, "POST", "/v1/studies/sleep/units", json={"unit": unit})
+        [found] = service.request(service.admin, "GET", f"/v1/studies/sleep/units?unit={unit}").json()["items"]
+        overview = service.request(service.admin, "GET", f"/v1/studies/sleep/unit-overview?unit={unit}").json()
+        assert found["unit"] == overview["unit"] == unit

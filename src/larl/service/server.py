@@ -1,6 +1,7 @@
 """The service as a process: addresses, signals, logs."""
 
 import gc
+import ipaddress
 import logging
 import signal
 import socket
@@ -49,6 +50,8 @@ def serve(storage: str, host: str, port: int, settings: Settings) -> None:
     url = parse_url(storage)
     if not local and url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         raise InvalidValue("serve", "host", host, TOKEN_FIRST)
+    if settings.proxy is not None and not _is_address(settings.proxy):
+        raise InvalidValue("serve", "proxy", settings.proxy, "the IP address from which the proxy connects")
     if settings.alert_url is not None and urlsplit(settings.alert_url).scheme not in ("http", "https"):
         raise InvalidValue("serve", "alert-url", settings.alert_url, "an address that begins with http:// or https://")
     with _until_stopped():
@@ -101,23 +104,29 @@ def _serve(storage: str, host: str, port: int, settings: Settings, local: bool) 
             print(f"serving {database.display_url} at {address} (page and /v1; Ctrl-C stops)", flush=True)
             _log_to_stderr()
             app = make_app(database, settings)
-            config = uvicorn.Config(
-                app,
-                access_log=False,
-                log_level="warning",
-                server_header=False,
-                timeout_graceful_shutdown=GRACE,
-                backlog=BACKLOG,
-                http=limited_protocol(_connection_limit(), settings.request_timeout, settings.max_body),
-                ws="none",
-                timeout_keep_alive=KEEP_ALIVE,
-            )
             try:
-                uvicorn.Server(config).run(sockets=[listening])
+                uvicorn.Server(uvicorn_config(app, settings)).run(sockets=[listening])
             finally:
                 app.state.service.resources.close()  # uvicorn does not close them after a second Ctrl-C
     finally:
         database.close()
+
+
+def uvicorn_config(app: Any, settings: Settings) -> uvicorn.Config:
+    """Return how uvicorn serves an application."""
+    return uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+        http=limited_protocol(_connection_limit(), settings.request_timeout, settings.max_body),
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        proxy_headers=settings.proxy is not None,  # otherwise a client could choose its address, and with it its limit
+        forwarded_allow_ips=settings.proxy,
+    )
 
 
 def _connection_limit() -> int:
@@ -129,6 +138,14 @@ def _connection_limit() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _warn_if_public(path: Path | None) -> None:
