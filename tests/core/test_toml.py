@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from larl._core.toml import line_of, lines
+from larl._core.toml import MAX_DEPTH, line_of, lines, too_deep_line
 
 TEXT = '''# a comment with [brackets] and a = "sign"
 horizon = 20 # with = another
@@ -86,3 +86,25 @@ def test_missing_path_has_line_of_enclosing_table(path, line):
 
 def test_windows_line_endings():
     assert lines('a = 1\r\n[t]\r\nb = "x"\r\nc = [1,\r\n2]\r\n')["t", "c", "[1]"] == 5
+
+
+@pytest.mark.parametrize("opened", ["x = " + "[", "x = " + "{a=", "a.", "[a.", '"b".'])
+def test_line_of_nesting_that_is_too_deep(opened: str) -> None:
+    start, repeated = (opened[:4], opened[4:]) if opened.startswith("x") else ("", opened.removeprefix("["))
+    for depth in (MAX_DEPTH + 2, 100_000):
+        assert too_deep_line(f"# one\n\n{start}{repeated * depth}") == 3
+
+
+def test_brackets_and_dots_that_do_not_nest_are_not_counted() -> None:
+    many = 10 * MAX_DEPTH
+    numbers, text, comment = f"x = [{'1.5, ' * many}]", f'y = "{"[." * many}"', f"# {'[.' * many}"
+    tables = "\n".join(f"[a.b{i}]" for i in range(many))
+    document = "\n".join([numbers, text, comment, tables])
+    assert tomllib.loads(document)
+    assert too_deep_line(document) is None
+
+
+def test_lines_of_a_large_file() -> None:
+    count = 20_000
+    found = lines("".join(f"key{i} = [{i},\n {i}]\n" for i in range(count)))
+    assert found[f"key{count - 1}", "[1]"] == 2 * count

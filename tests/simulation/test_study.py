@@ -117,6 +117,20 @@ def test_digest_depends_on_settings_and_code_versions(tmp_path, monkeypatch):
     assert study(tmp_path, VALID).digest() != first
 
 
+def test_huge_grid_is_refused_with_its_size_before_it_is_expanded(tmp_path):
+    values = ", ".join(f"{1.0 + i}" for i in range(2000))
+    text = NESTED.replace("alpha = [0.5, 1.0]", f"alpha = [{values}], ridge = [{values}]")
+    with pytest.raises(larl.InvalidValue, match=r"study\.toml:16: .*grid = '8,000,000 combinations'.* at most 10,000"):
+        study(tmp_path, text)
+
+
+@pytest.mark.parametrize("key", ["horizon = ", "a = "])
+def test_deeply_nested_file_is_refused_with_its_line(tmp_path, key):
+    for opened in ("[", "{a = "):
+        with pytest.raises(larl.InvalidValue, match=r"study\.toml:2: .*nested at most 100 deep"):
+            study(tmp_path, f"# line 1\n{key}{opened * 5000}")
+
+
 def test_unreadable_file_is_refused(tmp_path):
     with pytest.raises(larl.InvalidValue, match=r"nothing\.toml"):
         read_study(tmp_path / "nothing.toml")

@@ -1,4 +1,4 @@
-"""Line numbers of tables and keys in a TOML file, which tomllib does not report."""
+"""Line numbers of tables and keys in a TOML file, which tomllib does not report, and a limit of its nesting."""
 
 import re
 import tomllib
@@ -11,7 +11,28 @@ SCALAR = re.compile(r"[^,\]}#\r\n]*")
 # multi-line strings, then single-line strings; only double-quoted strings have escapes
 STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
 
+MAX_DEPTH = 100  # nested lists, inline tables and parts of a dotted key; tomllib fails at some hundred
+# Strings and comments, which can contain brackets and dots, then brackets and dots.
+NESTING = re.compile(rf"{STRING.pattern}|#[^\n]*|[\[\]{{}}.]", re.DOTALL)
+IN_KEY = re.compile(r"[A-Za-z0-9_ \t-]*")
+
 KeyPath = tuple[str, ...]
+
+
+def too_deep_line(text: str) -> int | None:
+    """Return the first line (from 1) whose lists, tables or dotted keys are nested more than MAX_DEPTH deep."""
+    line, end, depth, dots = 1, 0, 0, 0
+    for match in NESTING.finditer(text):
+        line += text.count("\n", end, match.start())
+        first = match.group()[0]
+        depth += (first in "[{") - (first in "]}")
+        if not IN_KEY.fullmatch(text, end, match.start()) or first in "[]{}#":
+            dots = 0
+        dots += first == "."
+        if max(depth, dots) > MAX_DEPTH:
+            return line
+        line, end = line + match.group().count("\n"), match.end()
+    return None
 
 
 def lines(text: str) -> dict[KeyPath, int]:
@@ -37,6 +58,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
+        self._line, self._counted = 1, 0  # line of the last position that `line` was called at
         self.lines: dict[KeyPath, int] = {}
 
     def document(self) -> None:
@@ -52,6 +74,12 @@ class _Scanner:
                 self.pair(table)
             self.skip(BLANK)
 
+    def line(self) -> int:
+        """Return the line of the position; positions only grow, so each newline is counted once."""
+        self._line += self.text.count("\n", self._counted, self.position)
+        self._counted = self.position
+        return self._line
+
     def skip(self, pattern: re.Pattern[str]) -> str:
         """Move past the text that `pattern` matches here; return that text."""
         match = pattern.match(self.text, self.position)
@@ -64,7 +92,7 @@ class _Scanner:
         path = table
         while True:
             self.skip(SPACE)
-            line = self.text.count("\n", 0, self.position) + 1
+            line = self.line()
             path = (*path, self.key_part())
             self.lines.setdefault(path, line)
             self.skip(SPACE)
@@ -110,6 +138,6 @@ class _Scanner:
             elif end == "}":
                 self.pair(path)
             else:
-                self.lines[*path, f"[{number}]"] = self.text.count("\n", 0, self.position) + 1
+                self.lines[*path, f"[{number}]"] = self.line()
                 self.value((*path, f"[{number}]"))
                 number += 1

@@ -231,13 +231,15 @@ def _make_study(values: Mapping[str, Any], source: TomlSource) -> Study:
     for section in ("worlds", "policies"):
         with source.locate_errors(section):
             check_tables(section, fields[section])
-    worlds, policies, candidates = {}, {}, {}
+    worlds: dict[str, World] = {}
+    policies: dict[str, Policy] = {}
+    candidates: dict[str, Candidate] = {}
     for name, table in fields["worlds"].items():
         with source.locate_errors("worlds", name):
             worlds[name] = read_world(table, f"worlds.{name}")
     for name, table in fields["policies"].items():
         with source.locate_errors("policies", name):
-            for point in expand_grid(name, table):
+            for point in expand_grid(name, table, len(policies)):
                 candidate = candidate_name(name, point)
                 if candidate in policies or (candidate != name and candidate in fields["policies"]):
                     raise InvalidValue(f"policies.{name}", "grid", candidate, "candidates of different names")

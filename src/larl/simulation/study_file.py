@@ -1,5 +1,6 @@
 """Reading study.toml: tables of worlds and policies, and errors with file and line."""
 
+import math
 import re
 import sys
 import tomllib
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from larl import worlds
-from larl._core.toml import line_of, lines
+from larl._core.toml import MAX_DEPTH, line_of, lines, too_deep_line
 from larl._core.validation import InvalidValue, known_fields, path_like
 from larl.policies import Policy, from_dict
 from larl.worlds import variants
 from larl.worlds.base import World
 
 PATH_PART = re.compile(r"\[\d+\]|[^.\[\]]+")
+MAX_CANDIDATES = 10_000  # policies of a study
 RENAMED_WORLDS = {"Varied": "HeterogeneousUnits"}  # old name: new name
 
 
@@ -26,6 +28,9 @@ def read_toml(path: str | Path) -> tuple[dict[str, Any], "TomlSource"]:
     file = path_like("study", "file", path)
     try:
         text = file.read_text(encoding="utf-8")
+        if (line := too_deep_line(text)) is not None:
+            accepted = f"lists, tables and dotted keys nested at most {MAX_DEPTH} deep"
+            raise InvalidValue(f"{file}:{line}", "TOML", "nested too deeply", accepted)
         values = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue("study", "file", str(file), f"a readable TOML file ({error})") from error
@@ -133,17 +138,34 @@ def _policy_names(module: str) -> str:
     return ", ".join(kind.__name__ for kind in kinds if kind is not Policy) or "none"
 
 
-def expand_grid(name: str, table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every combination of the values of a policy's grid; one empty combination if there is no grid."""
+def expand_grid(name: str, table: Mapping[str, Any], others: int = 0) -> list[dict[str, Any]]:
+    """Return every combination of the values of a policy's grid; one empty combination if there is no grid.
+
+    `others` is the number of other policies of the study.
+    """
     grid = table.get("grid", {})
     if not isinstance(grid, Mapping) or ("grid" in table and not grid):
         raise InvalidValue(f"policies.{name}", "grid", grid, "a table with a list of values for each hyper-parameter")
     for key, values in grid.items():
-        if not isinstance(values, list) or not values or any(values.count(value) > 1 for value in values):
+        if not isinstance(values, list) or not values:
+            raise InvalidValue(f"policies.{name}.grid", key, values, "a list of one or more different values")
+    count = math.prod(map(len, grid.values()))
+    if others + count > MAX_CANDIDATES:
+        accepted = f"at most {MAX_CANDIDATES:,} policies in a study; there are {others:,} others"
+        raise InvalidValue(f"policies.{name}", "grid", f"{count:,} combinations", accepted)
+    for key, values in grid.items():
+        if _has_repeats(values):
             raise InvalidValue(f"policies.{name}.grid", key, values, "a list of one or more different values")
         if key in table:
             raise InvalidValue(f"policies.{name}", key, table[key], f"{key} either here or in the grid")
     return [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
+
+
+def _has_repeats(values: list[Any]) -> bool:
+    try:
+        return len(set(values)) < len(values)
+    except TypeError:  # lists and tables
+        return len(set(map(repr, values))) < len(values)
 
 
 def candidate_name(name: str, point: Mapping[str, Any]) -> str:
