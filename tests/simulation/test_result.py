@@ -132,6 +132,30 @@ def test_damaged_file_is_refused(tmp_path, result):
         larl.load(tmp_path / "nothing.nc")
 
 
+def test_changed_value_or_attribute_is_found_by_the_checksum(tmp_path, result):
+    path = result.save(tmp_path / "run.nc")
+    saved = xr.load_dataset(path, engine="scipy")
+    regret = saved["regret"].copy()
+    regret[0, 0, 0] += 1.0
+    encoding = {name: {"dtype": np.int32} for name in saved.variables if saved[name].dtype == np.int32}
+    for changed in (saved.assign(regret=regret), saved.assign_attrs(seed="77"), saved.isel(trial=slice(1, None))):
+        changed.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
+        with pytest.raises(larl.InvalidValue, match=r"run\.nc.*checksum does not match"):
+            larl.load(path)
+
+
+def test_file_without_checksum_is_read_and_its_structure_checked(tmp_path, result):
+    path = result.save(tmp_path / "run.nc")
+    saved = xr.load_dataset(path, engine="scipy")
+    del saved.attrs["sha256"]
+    saved.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+    assert larl.load(path).data.identical(result.data)
+    for changed in (saved.drop_vars("reward"), saved.assign_attrs(policies="[]"), saved.assign_attrs(keep="some")):
+        changed.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+        with pytest.raises(larl.InvalidValue, match=r"run\.nc.*this one is not"):
+            larl.load(path)
+
+
 def test_failed_save_keeps_the_old_file(tmp_path, result, monkeypatch):
     path = result.save(tmp_path / "run.nc")
     before = path.read_bytes()

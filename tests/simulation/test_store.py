@@ -58,6 +58,21 @@ def test_changed_values_in_a_valid_file_are_detected(store):
     assert store.get(BLOCK) is None
 
 
+def test_arrays_that_a_block_cannot_have_are_not_used(store):
+    arrays = run_block(BLOCK).arrays
+    for changed in (
+        {"regret": np.full_like(arrays["regret"], np.inf)},
+        {"regret": arrays["regret"][:, 1:]},
+        {"regret": arrays["regret"].astype(np.float32)},
+        {"arm": np.full_like(arrays["arm"], 99)},
+        {"sums": arrays["regret"]},
+    ):
+        store.put(BLOCK, arrays | changed)
+        assert store.get(BLOCK) is None
+    store.put(BLOCK, arrays)
+    assert store.get(BLOCK) is not None
+
+
 def test_block_under_another_key_is_detected(store):
     other = replace(BLOCK, seed=99)
     store.put(BLOCK, run_block(BLOCK).arrays).rename(store.path(other))

@@ -40,7 +40,8 @@ def add_curves(moments: Moments, curves: Floats) -> None:
             moments.squares[j] += deviation * (value - moments.mean[j])
             index = 0
             if value > SMALLEST:
-                index = min(int(math.log(value / SMALLEST) / math.log(BIN_RATIO)) + 1, BINS - 1)
+                position = math.log(value / SMALLEST) / math.log(BIN_RATIO)  # infinite for values near the largest
+                index = int(min(position, BINS - 2.0)) + 1
             moments.bins[j, index] += 1
 
 

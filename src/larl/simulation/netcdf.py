@@ -1,4 +1,7 @@
-"""Files of results: NetCDF in the classic format with 64-bit offsets, which scipy reads and writes."""
+"""Files of results: NetCDF in the classic format with 64-bit offsets, which scipy reads and writes.
+
+The attribute `sha256` is a checksum of all variables and the other attributes. Files of larl 0.1 do not have it.
+"""
 
 from pathlib import Path
 
@@ -7,13 +10,13 @@ import xarray as xr
 
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
+from larl.simulation.result_checks import check_structure, checksum
 
 FORMAT = "larl result 1"
 
 
 def write_netcdf(data: xr.Dataset, path: Path) -> Path:
     """Write the dataset of a result; raise InvalidValue if it exceeds the limits of the format."""
-    data = data.assign_attrs(format=FORMAT)
     largest = max(variable.nbytes for variable in data.variables.values())
     if largest >= 2**31:
         accepted = "less than 2 GiB, the limit of the file format: use keep='summary' or fewer trials"
@@ -23,6 +26,7 @@ def write_netcdf(data: xr.Dataset, path: Path) -> Path:
         accepted = "horizons and trials below 2³¹, the limit of the file format"
         raise InvalidValue("Result.save", "time or trial", "too large", accepted)
     encoding = {name: {"dtype": np.int32} for name in integers}
+    data = data.assign_attrs(format=FORMAT, sha256=checksum(data))
     return write_atomically(
         path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
     )
@@ -41,4 +45,12 @@ def read_netcdf(path: Path) -> xr.Dataset:
         raise InvalidValue("load", "path", str(path), f"{accepted} (format {FORMAT!r})")
     integers = {name: data[name].astype(np.int64) for name in data.variables if data[name].dtype == np.int32}
     coords = {name: values for name, values in integers.items() if name in data.coords}
-    return data.assign(integers).assign_coords(coords)
+    data = data.assign(integers).assign_coords(coords)
+    expected = data.attrs.pop("sha256", None)
+    try:
+        if expected is not None and checksum(data) != expected:
+            raise ValueError("it was edited or damaged: its checksum does not match")
+        check_structure(data)
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
+        raise InvalidValue("load", "path", str(path), f"{accepted}; this one is not: {error}") from error
+    return data

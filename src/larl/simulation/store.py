@@ -20,7 +20,7 @@ import numpy as np
 
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
-from larl.simulation.tasks import Arrays, Block
+from larl.simulation.tasks import Arrays, Block, fits_block
 
 FORMAT = "larl store 1"
 MAX_NAMED_CHANGES = 5  # differences that an error message lists
@@ -63,14 +63,15 @@ class Store:
         return write_atomically(self.path(block), lambda draft: np.savez(draft, **members))
 
     def get(self, block: Block) -> Arrays | None:
-        """Return a block's arrays, or None if its file is absent, truncated or altered."""
+        """Return a block's arrays, or None if its file is absent, truncated, altered or not one of this block."""
         try:
             with self.path(block).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
                 about = json.loads(str(arrays.pop("about")))
         except Exception:  # a damaged file can make the reader raise anything
             return None
-        return arrays if about.get("sha256") == _checksum(block.key(), arrays) else None
+        is_intact = isinstance(about, dict) and about.get("sha256") == _checksum(block.key(), arrays)
+        return arrays if is_intact and fits_block(block, arrays) else None
 
 
 def _checksum(key: str, arrays: Arrays) -> str:
@@ -84,7 +85,7 @@ def _checksum(key: str, arrays: Arrays) -> str:
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise InvalidValue("store", "manifest", str(path), f"a readable manifest ({error}), or a new folder") from error
     if not isinstance(manifest, dict):
         raise InvalidValue("store", "manifest", str(path), "a manifest that larl wrote, or a new folder")

@@ -27,7 +27,7 @@ from larl._core.validation import InvalidValue
 from larl.policies import Policy
 from larl.policies._pooling import pooled_state
 from larl.simulation.cohort_engine import CohortSimulation
-from larl.simulation.engine import Floats, empty_trace, run_trials
+from larl.simulation.engine import Floats, Trace, empty_trace, run_trials
 from larl.worlds.base import World
 
 if TYPE_CHECKING:
@@ -183,6 +183,19 @@ def run_block(block: Block, store: "Store | None" = None, required: Mapping[str,
         return result
     store.put(block, arrays)
     return result._replace(arrays=None)
+
+
+def fits_block(block: Block, arrays: Arrays) -> bool:
+    """Return whether arrays have the names, types, shapes and range of numbers of the arrays of a block."""
+    lead = (block.stop - block.first, *([block.units] if block.units else []))
+    shape = (*lead, summary_times(block.horizon).size if block.keep == "summary" else block.horizon)
+    names = {"sums"} if block.keep == "summary" else set(Trace._fields)
+    return set(arrays) == names and all(
+        values.shape == shape
+        and values.dtype == (np.int16 if name == "arm" else np.float64)
+        and bool(((values >= 0) & (values < block.world.arms)).all() if name == "arm" else np.isfinite(values).all())
+        for name, values in arrays.items()
+    )
 
 
 def _simulate(block: Block) -> Arrays:
