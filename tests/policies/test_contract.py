@@ -110,6 +110,7 @@ def test_error_messages_name_field_value_and_accepted_values():
         (lambda: larl.KalmanOracle().init(2, world=THREE_ARMS), "KalmanOracle: arms = 2 is not usable; accepted: 3"),
         (lambda: larl.LARL(1, radius="theory").init(2, horizon=9, world=THREE_ARMS), "LARL: arms = 2"),
         (lambda: from_json("[1]"), "JSON = [1]"),
+        (lambda: from_json("[" * 200_000), "an object such as"),
         (lambda: larl.LARL(1, radius="theory").init(2), "LARL: radius = 'theory'"),
         (lambda: from_dict({"policy": "Larl", "s": 1}), "policy = 'Larl' is not usable; accepted: AR2, ARUCB"),
         (lambda: from_dict({"policy": "LARL"}), "LARL: s = None is not usable; accepted: a value"),

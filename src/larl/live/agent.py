@@ -12,6 +12,7 @@ from larl.live.base import LivePolicy, RewardStatus, read_settings
 from larl.live.base import PolicyError as PolicyError
 from larl.live.files import InvalidFile as InvalidFile
 from larl.live.history import History
+from larl.live.log_checks import check_counts
 from larl.live.renamed import upgrade_names
 from larl.policies import Policy
 from larl.worlds.base import World
@@ -277,8 +278,8 @@ class Agent(LivePolicy):
         """The agent that `pack` returned as JSON types."""
         values = upgrade_names(values)
         agent = cls(**read_settings(values), trial=values["trial"])
-        agent._history = files.unpack_history(values, agent._history.state, agent.max_delay, agent._context_size)
-        agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
+        agent._history = files.unpack_history(values, agent._history.state, agent._log_sizes())
+        agent.counts = check_counts(values["counts"], list(RewardStatus))
         return agent
 
     def _settings(self) -> dict[str, Any]:

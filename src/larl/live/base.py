@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._core.compile import compiled_for, copy_fields, fields_nan
-from larl._core.validation import InvalidValue, integer, number
+from larl._core.validation import InvalidValue, integer, number, optional
 from larl.live.kernels import choose
+from larl.live.log_checks import LogSizes, check_names
+from larl.live.state_size import check_spec_size, packed_length
 from larl.live.streams import StreamKeys, Streams, UnitStreams
 from larl.policies import DynamicOracle, Policy, from_dict
+from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import has_action_probabilities
 from larl.worlds.base import World
 from larl.worlds.variants import from_dict as world_from_dict
@@ -139,7 +142,8 @@ class LivePolicy:
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self.min_probability = number(0.0, 1.0 / len(self.arms))(owner, "min_probability", min_probability)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)
-        self.horizon, self.world = horizon, world
+        self.horizon = optional(integer(1, MAX_STEPS))(owner, "horizon", horizon)
+        self.world = world
         self.use_streams(partial(StreamKeys.of, self.seed))
         self.counts = {status.value: 0 for status in RewardStatus}  # reports of rewards by their status
         self._arm_index = {name: arm for arm, name in enumerate(self.arms)}
@@ -259,6 +263,10 @@ class LivePolicy:
             raise InvalidValue("decide", "context", context, accepted)
         return np.array(values, dtype=float)
 
+    def _log_sizes(self) -> LogSizes:
+        """What limits the logged steps of a unit."""
+        return LogSizes(len(self.arms), self.max_delay, self._context_size)
+
     def _settings(self) -> dict[str, Any]:
         """The arguments of the constructor as JSON types."""
         return {
@@ -276,8 +284,10 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """The output of `LivePolicy._settings` as arguments of the constructor."""
     world = values["world"]
     plain = {name: values[name] for name in ("arms", "seed", "min_probability", "max_delay", "horizon")}
-    specs = {"policy": from_dict(values["policy"]), "world": None if world is None else world_from_dict(world)}
-    return plain | specs
+    policy, made_world = from_dict(values["policy"]), None if world is None else world_from_dict(world)
+    arms, horizon = check_names("arms", values["arms"]), values["horizon"]
+    check_spec_size(policy, len(arms), horizon, made_world, packed_length(values))
+    return plain | {"policy": policy, "world": made_world}
 
 
 def _arm_names(owner: str, arms: Any) -> tuple[str, ...]:

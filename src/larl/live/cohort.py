@@ -10,6 +10,7 @@ from larl._core.validation import InvalidValue, one_of
 from larl.live import files
 from larl.live.base import Decision, LivePolicy, RewardStatus, read_settings
 from larl.live.independent_history import IndependentHistory
+from larl.live.log_checks import check_counts, check_names
 from larl.live.renamed import upgrade_names
 from larl.live.shared_history import SharedHistory
 from larl.policies import Policy
@@ -261,11 +262,11 @@ class Cohort(LivePolicy):
         """The cohort that `pack` returned as JSON types."""
         values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
-        for unit in values["units"]:
+        for unit in check_names("units", values["units"]):
             cohort._numbers[unit] = len(cohort._numbers)
         kind, count = type(cohort._history), len(cohort._numbers)
-        cohort._history = kind.unpack(values, cohort._new_unit, cohort.max_delay, cohort._context_size, count)
-        cohort.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
+        cohort._history = kind.unpack(values, cohort._new_unit, cohort._log_sizes(), count)
+        cohort.counts = check_counts(values["counts"], list(RewardStatus))
         return cohort
 
     def enter(self, unit: str) -> int:

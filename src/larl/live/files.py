@@ -6,6 +6,7 @@ policy's State.
 """
 
 import base64
+import binascii
 import hashlib
 import json
 import math
@@ -16,15 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.compile import fields_nan
+from larl._core.compile import copy_fields
 from larl._core.files import write_atomically
-from larl._core.validation import InvalidValue
+from larl._core.validation import InvalidValue, short
 from larl.live.history import History
+from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
 from larl.live.renamed import upgrade_names
 from larl.policies import from_dict
+from larl.policies._bounds import check_state
+from larl.policies._bounds import state_arrays as state_arrays
 
 SCHEMA = 3
-SCALARS = (bool, int, float)
+# What values of the wrong type or size raise where they are used.
+USE_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 class InvalidFile(ValueError):
@@ -54,17 +59,6 @@ class InvalidFile(ValueError):
         super().__init__(f"{path}: {reason}")
 
 
-def state_arrays(state: Any, prefix: str = "") -> dict[str, Any]:
-    """Every array of a State, by the path of its field."""
-    arrays: dict[str, Any] = {}
-    for name, field in zip(state._fields, state, strict=True):
-        if isinstance(field, np.ndarray):
-            arrays[prefix + name] = field
-        elif not isinstance(field, SCALARS):
-            arrays |= state_arrays(field, f"{prefix}{name}.")
-    return arrays
-
-
 def pack_state(state: Any) -> dict[str, Any]:
     """A State's arrays as JSON types."""
     return {name: _pack_array(array) for name, array in state_arrays(state).items()}
@@ -76,18 +70,33 @@ def _pack_array(array: Any) -> dict[str, Any]:
     return {"type": plain.dtype.str, "shape": list(array.shape), "data": base64.b64encode(plain.tobytes()).decode()}
 
 
-def unpack_state(values: dict[str, Any], state: Any) -> None:
-    """Write the output of `pack_state` into a State of the same policy; ValueError if it does not fit."""
+def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
+    """Write the output of `pack_state` into a State, of one unit or stacked; ValueError if a policy cannot use it.
+
+    `initial` is the State of a new unit.
+    """
     arrays = state_arrays(state)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")
     for name, array in arrays.items():
-        kind, shape, data = (values[name].get(key) for key in ("type", "shape", "data"))
+        kind, shape, data = (values[name][key] for key in ("type", "shape", "data"))
         if kind != array.dtype.newbyteorder("<").str or shape != list(array.shape):
             raise ValueError(f"state {name} is {kind} of shape {shape}, not {array.dtype} of {list(array.shape)}")
-        array[...] = np.frombuffer(base64.b64decode(data), dtype=kind).reshape(array.shape)
-    if fields_nan(state):
-        raise ValueError("the state contains nan")
+        array[...] = _unpack_array(name, data, array)
+    check_state(initial, state)
+
+
+def _unpack_array(name: str, data: Any, like: Any) -> Any:
+    """The array whose bytes `data` is base64 of, with the type and shape of `like`."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (TypeError, binascii.Error) as error:
+        raise ValueError(f"state {name} is not base64: {error}") from error
+    if len(content) != like.nbytes:
+        raise ValueError(f"state {name} has {len(content)} bytes, not {like.nbytes}")
+    if like.dtype.kind == "b" and content.strip(b"\0\1"):
+        raise ValueError(f"state {name} has a byte that is neither true nor false")
+    return np.frombuffer(content, dtype=like.dtype.newbyteorder("<")).reshape(like.shape)
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -114,16 +123,19 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
         raise InvalidFile(path, f"cannot be read: {error.strerror}") from error
     try:
         values = json.loads(text)
+    except RecursionError as error:
+        raise InvalidFile(path, f"{wrong_kind}: it is nested too deeply") from error
     except ValueError as error:
         is_truncated = text.startswith(f'{{"format": "{form}"')
         raise InvalidFile(path, "is incomplete" if is_truncated else f"{wrong_kind}: {error}") from error
     if not isinstance(values, dict) or values.get("format") != form:
         raise InvalidFile(path, f"{wrong_kind}: it has no format {form!r}")
-    if values.get("schema") not in range(1, SCHEMA + 1):
+    if type(values.get("schema")) is not int or values["schema"] not in range(1, SCHEMA + 1):
         raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest does not match")
-    return upgrade_names(values)
+    with errors_as_invalid_file(path, values):
+        return upgrade_names(values)
 
 
 def nan_to_none(values: Any) -> list[float | None]:
@@ -148,8 +160,9 @@ def errors_as_invalid_file(path: str | Path, values: Mapping[str, Any]) -> Itera
     """Turn errors while a file's values are used into InvalidFile."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InvalidFile(path, f"does not fit this larl ({values.get('larl')} wrote it): {error}") from error
+    except USE_ERRORS as error:
+        reason = str(error) or type(error).__name__
+        raise InvalidFile(path, f"does not fit this larl ({short(values.get('larl'))} wrote it): {reason}") from error
 
 
 def pack_history(history: History) -> dict[str, Any]:
@@ -166,15 +179,13 @@ def pack_history(history: History) -> dict[str, Any]:
     }
 
 
-def unpack_history(
-    values: Mapping[str, Any], state: Any, max_delay: int, context_size: int, like: History | None = None
-) -> History:
-    """The inverse of `pack_history`, into a State of the same policy: all steps are replayed."""
-    unpack_state(values["base"]["state"], state)
-    history, log = History(state, max_delay, context_size, values["base"]["time"], like), values["past"]
-    for arm, reward, pending, context in zip(
-        *(log[key] for key in ("arm", "reward", "pending", "context")), strict=True
-    ):
+def unpack_history(values: Mapping[str, Any], state: Any, sizes: LogSizes, like: History | None = None) -> History:
+    """The inverse of `pack_history`, into the State of a new unit: all steps are replayed; ValueError if unusable."""
+    unpack_state(values["base"]["state"], state, copy_fields(state))
+    log, time = values["past"], check_time("base.time", values["base"]["time"])
+    check_log(log, sizes)
+    history = History(state, sizes.max_delay, sizes.context, time, like)
+    for arm, reward, pending, context in zip(*(log[name] for name in STEP_COLUMNS), strict=True):
         history.catch_up()
         history.add(arm, context, pending=pending)
         if reward is not None:

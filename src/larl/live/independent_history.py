@@ -5,6 +5,7 @@ from typing import Any
 from larl._core.compile import copy_fields
 from larl.live import files
 from larl.live.history import History
+from larl.live.log_checks import LogSizes
 
 
 class IndependentHistory:
@@ -52,9 +53,9 @@ class IndependentHistory:
         return {"each": [files.pack_history(history) for history in self.histories]}
 
     @classmethod
-    def unpack(cls, values: Any, state: Any, max_delay: int, context_size: int, units: int) -> "IndependentHistory":
+    def unpack(cls, values: Any, state: Any, sizes: LogSizes, units: int) -> "IndependentHistory":
         """The inverse of `pack`; `state` is the State of a new unit."""
-        new = cls(state, max_delay, context_size)
+        new = cls(state, sizes.max_delay, sizes.context)
         for _, each in zip(range(units), values["each"], strict=True):
-            new.histories.append(files.unpack_history(each, copy_fields(state), max_delay, context_size, new._like))
+            new.histories.append(files.unpack_history(each, copy_fields(state), sizes, new._like))
         return new

@@ -17,6 +17,7 @@ from larl._core.compile import compiled_for, copy_fields
 from larl.live import files
 from larl.live.history import History
 from larl.live.kernels import replay_shared
+from larl.live.log_checks import LogSizes, check_integers, check_log, check_time
 from larl.policies._pooling import shared_arrays, stack_units, unit_arrays, unit_view
 
 INITIAL_CAPACITY = 16  # units, and rows of the log
@@ -208,25 +209,27 @@ class SharedHistory:
         }
 
     @classmethod
-    def unpack(cls, values: Any, state: Any, max_delay: int, context_size: int, units: int) -> "SharedHistory":
+    def unpack(cls, values: Any, state: Any, sizes: LogSizes, units: int) -> "SharedHistory":
         """The inverse of `pack`; `state` is the State of a new unit."""
-        new = cls(state, max_delay, context_size, units)
+        time, log, counts = check_time("base.time", values["base"]["time"]), values["past"], values["decisions"]
+        end = time + check_log(log, sizes, units)
+        final = check_time("closed", values["closed"], time, end)
+        check_integers("decisions", counts, 0, end)
+        logged = np.bincount(np.array(log["unit"], dtype=np.int64), minlength=units)
+        if len(counts) != units or sum(counts) != end or np.any(np.array(counts, dtype=np.int64) < logged):
+            raise ValueError(f"decisions must be the number of steps of each of {units} units, {end} together")
+        new = cls(state, sizes.max_delay, sizes.context, units)
         base = stack_units(copy_fields(state), units)
-        files.unpack_state(values["base"]["state"], base)
+        files.unpack_state(values["base"]["state"], base, state)
         for target, source in zip(shared_arrays(new.stacked_state), shared_arrays(base), strict=True):
             target[...] = source
         for target, source in zip(unit_arrays(new.stacked_state), unit_arrays(base), strict=True):
             target[:units] = source
-        new._start_at(values["base"]["time"])
-        log = values["past"]
-        if not all(0 <= unit < units for unit in log["unit"]):
-            raise ValueError("a step belongs to a unit that does not exist")
-        last = new.end + len(log["unit"]) - 1
+        new._start_at(time)
         for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG_COLUMNS), strict=True):
-            if new.end == last:
+            if new.end == end - 1:
                 new.catch_up()  # as when the last step was decided: its reward may come in time
             new.add(unit, arm, context, pending=pending)
             new.reward[new.row(new.end - 1)] = math.nan if reward is None else reward
-        new.final = values["closed"]
-        new._counts = [int(count) for count in values["decisions"]]
+        new.final, new._counts = final, list(counts)
         return new

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from larl._core.compile import assign, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue
-from larl.policies._lags import dimension, pair_count, push, push_missing
+from larl.policies._bounds import STEPS, Bound
+from larl.policies._lags import dimension, lag_bounds, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
 from larl.policies._linalg.simd4 import Floats
 from larl.policies._registry import bind
@@ -42,6 +43,12 @@ class TheoryState(NamedTuple):
     size: Floats  # (arms,) ‖θ_a‖
     bound: float  # L(s, δ/2)
     delta: float
+
+
+def bounds(initial: TheoryState, state: TheoryState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    s, arms = initial.lags.indices.size - 1, initial.beta.size
+    return {"lags.indices": lag_bounds(initial.lags, s, arms), "time": STEPS}
 
 
 @inner
@@ -105,7 +112,7 @@ def predict(state: TheoryState, arm: int) -> tuple[float, float]:
     return mean, radius(state, arm) * width
 
 
-bind(TheoryState, act, update, "LARL", update_missing=update_missing, predict=predict)
+bind(TheoryState, act, update, "LARL", bounds=bounds, update_missing=update_missing, predict=predict)
 
 
 def init(

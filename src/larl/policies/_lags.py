@@ -8,6 +8,7 @@ is the constant, (1, 0). Lag j (0 is the latest) with arm a is pair 1 + j|A| + a
 import numpy as np
 
 from larl._core.compile import inline, kernel
+from larl.policies._bounds import Bound
 from larl.policies._linalg.packed_ridge import SparseContext
 from larl.policies._linalg.simd4 import Floats, aligned_zeros, load4, store4
 
@@ -43,6 +44,13 @@ def lags_init(s: int, arms: int, context: int = 0) -> SparseContext:
     value[0] = value[3] = 1.0
     lags, rest = 1 + arms * np.arange(s), 1 + s * arms + np.arange((context + 1) // 2)
     return SparseContext(np.concatenate([[0], lags, rest]), value)
+
+
+def lag_bounds(initial: SparseContext, s: int, arms: int) -> Bound:
+    """Return the bounds of the indices: those of the s lags depend on the arm, all others are fixed."""
+    high = initial.indices.copy()
+    high[1 : s + 1] += arms - 1
+    return initial.indices, high
 
 
 @inline

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
-from larl.policies._lags import lags_init, push
+from larl.policies._bounds import STEPS, Bound
+from larl.policies._lags import lag_bounds, lags_init, push
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
     SparseContext,
@@ -54,6 +55,12 @@ class PartialState(NamedTuple):
     s: int
     arms: int
     alpha: float
+
+
+def bounds(initial: PartialState, state: PartialState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    lags, dense = lag_bounds(initial.lags, initial.s, initial.arms), initial.dense.indices
+    return {"lags.indices": lags, "dense.indices": (dense, dense), "rows": STEPS, "time": STEPS}
 
 
 def partial_init(
@@ -167,6 +174,7 @@ bind(
     update,
     "LARL",
     ("pooled", "kappas", "evidence", "rows", "dense"),
+    bounds,
     update_missing=update_missing,
     predict=predict,
     set_context=set_context,

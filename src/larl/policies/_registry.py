@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from larl._core.compile import POLICY_NAMES, implement
 from larl._core.random import Bits
 from larl._core.validation import InvalidValue, known_fields, mapping
+from larl.policies._bounds import BOUNDS, Bounds
 from larl.policies._contract import (
     SHARED_FIELDS,
     Policy,
@@ -35,6 +36,7 @@ def register(
     act_: Callable[[Any, Bits], int],
     update_: Callable[[Any, int, float], None],
     shared: tuple[str, ...] = (),
+    bounds: Bounds | None = None,
     **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
     """Return a class decorator that registers a policy by its class name and binds its State to its functions.
@@ -49,6 +51,10 @@ def register(
         ``update(state, arm, reward) -> None``, which changes arrays of the State in place.
     shared : tuple of str, default ()
         Fields of the State that the units of a cohort can share.
+    bounds : callable, optional
+        ``bounds(initial, state) -> mapping``: the least and the largest value of arrays of whole numbers in the State,
+        by the path of the field. Files with other values are refused. Without it, whole numbers in files are not
+        checked before compiled functions use them.
     **others : callable
         Any of ``update_missing``, ``predict``, ``action_probabilities``, ``set_context`` and ``has_nan`` for which the
         default is not right.
@@ -93,7 +99,7 @@ def register(
             raise TypeError(
                 f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
             )
-        bind(state, act_, update_, spec.__name__, shared, **others)
+        bind(state, act_, update_, spec.__name__, shared, bounds, **others)
         REGISTRY[spec.__name__] = spec
         return spec
 
@@ -106,6 +112,7 @@ def bind(
     update_: Callable[[Any, int, float], None],
     name: str = "",
     shared: tuple[str, ...] = (),
+    bounds: Bounds | None = None,
     **others: Callable[..., Any],
 ) -> None:
     """Bind a State to its functions, for a policy that has several States; `register` binds the first.
@@ -114,7 +121,7 @@ def bind(
     ----------
     state : type
         NamedTuple class of the State.
-    act_, update_, shared, **others
+    act_, update_, shared, bounds, **others
         As for `register`.
     name : str, default ""
         Name of the policy, for messages; by default the State's name.
@@ -141,6 +148,8 @@ def bind(
     _check_names("bind", others)
     if shared:
         SHARED_FIELDS[state] = shared
+    if bounds is not None:
+        BOUNDS[state] = bounds
     implement(act, state, act_)
     implement(update, state, update_)
     for other, function in others.items():
@@ -212,7 +221,7 @@ def from_json(text: str) -> Policy:
     """
     try:
         values = json.loads(text)
-    except (TypeError, ValueError):
+    except (RecursionError, TypeError, ValueError):
         values = text
     if not isinstance(values, dict):
         raise InvalidValue("policy", "JSON", values, 'an object such as {"policy": "LARL", "s": 5}')

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline
 from larl._core.random import Bits
+from larl.policies._bounds import STEPS, Bound, inner_bounds
 from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import bind
@@ -30,6 +31,15 @@ class StandardState(NamedTuple):
     ordered: Floats  # (LATEST,) the same, sorted
     seen: NDArray[np.int64]  # (1,) number of rewards
     standard: Floats  # (2,) c and w
+
+
+def bounds(initial: StandardState, state: StandardState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers, and of `ordered`: `insert_reward` finds every reward of `ring` there."""
+    latest = state.ordered.copy()
+    used = min(max(int(state.seen[0]), 0), latest.size)
+    latest[:used] = np.sort(state.ring[:used])
+    inner = inner_bounds(initial.inner, state.inner, "inner")
+    return inner | {"seen": STEPS, "ordered": (latest, latest)}
 
 
 def standard_init(inner: Any) -> StandardState:
@@ -123,6 +133,7 @@ bind(
     standard_update,
     "a policy with standardise = True",
     ("ring", "ordered", "seen", "standard"),
+    bounds,
     update_missing=standard_update_missing,
     predict=standard_predict,
     action_probabilities=standard_action_probabilities,

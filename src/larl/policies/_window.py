@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.compile import inline
+from larl.policies._bounds import STEPS, Bound
 
 
 class Window(NamedTuple):
@@ -25,6 +26,11 @@ def window_init(size: int, arms: int) -> Window:
         total=np.zeros(arms),
         time=np.zeros(1, dtype=np.int64),
     )
+
+
+def window_bounds(initial: Window) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers of a window that is the field `window` of a State."""
+    return {"window.arm": (-1, initial.plays.size - 1), "window.time": STEPS}
 
 
 @inline

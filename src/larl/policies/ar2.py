@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits
 from larl._core.validation import checked, integer, number, optional, required
+from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, argmax_probabilities, one_hot
 from larl.policies._registry import register
@@ -30,6 +31,12 @@ class AR2State(NamedTuple):
     sigma: float
     epoch: int
     threshold: float
+
+
+def bounds(initial: AR2State, state: AR2State) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    arm, step = (0, initial.estimate.size - 1), (0, initial.epoch - 1)
+    return {"seen": step, "triggered": (-1, initial.epoch - 1), "superior": arm, "last": arm, "time": step}
 
 
 @inline
@@ -108,7 +115,13 @@ def action_probabilities(state: AR2State, available: Mask, out: Floats) -> None:
 
 
 @register(
-    AR2State, act, update, update_missing=update_missing, predict=predict, action_probabilities=action_probabilities
+    AR2State,
+    act,
+    update,
+    bounds=bounds,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
 )
 @dataclass(frozen=True)
 class AR2(Policy):

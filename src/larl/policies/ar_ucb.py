@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, pick
 from larl._core.validation import LARGEST, InvalidValue, checked, integer, number, one_of, optional, required
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._linalg.ridge import Ridge, dense_add_row, dense_predict, ridge_init
 from larl.policies._registry import register
@@ -28,6 +29,11 @@ class ARUCBState(NamedTuple):
     bound: float
     sigma: float
     delta: float
+
+
+def bounds(initial: ARUCBState, state: ARUCBState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"time": STEPS}
 
 
 @inline
@@ -86,7 +92,7 @@ def predict(state: ARUCBState, arm: int) -> tuple[float, float]:
     return mean, confidence_radius(state, arm) * width
 
 
-@register(ARUCBState, act, update, update_missing=update_missing, predict=predict)
+@register(ARUCBState, act, update, bounds=bounds, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class ARUCB(Policy):
     """LinUCB on a constant and the last `order` rewards (Bacchiocchi et al. 2022).

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, bits_to_uniform, random_bits
 from larl._core.validation import checked, integer, number
+from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
@@ -26,6 +27,11 @@ class ChangePointState(NamedTuple):
     hazard: float
     sigma: float
     prior_sd: float
+
+
+def bounds(initial: ChangePointState, state: ChangePointState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"used": (1, initial.weight.size)}
 
 
 def act(state: ChangePointState, bits: Bits) -> int:
@@ -103,6 +109,7 @@ def action_probabilities(state: ChangePointState, available: Mask, out: Floats) 
     ChangePointState,
     act,
     update,
+    bounds=bounds,
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,

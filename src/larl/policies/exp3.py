@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inline
 from larl._core.random import Bits, uniform
 from larl._core.validation import Vector, checked, interval, number
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import register
@@ -22,6 +23,11 @@ class Exp3State(NamedTuple):
     batch: int  # steps between restarts, 0 for never
     low: float
     high: float
+
+
+def bounds(initial: Exp3State, state: Exp3State) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"time": (0, initial.batch - 1) if initial.batch else STEPS}
 
 
 def exp3_init(arms: int, gamma: float, batch: int, low: float, high: float) -> Exp3State:
@@ -78,7 +84,9 @@ def action_probabilities(state: Exp3State, available: Mask, out: Floats) -> None
         out[arm] /= total
 
 
-@register(Exp3State, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
+@register(
+    Exp3State, act, update, bounds=bounds, update_missing=update_missing, action_probabilities=action_probabilities
+)
 @dataclass(frozen=True)
 class Exp3(Policy):
     """Exponential weights for adversarial rewards (Auer et al. 2002).

@@ -8,6 +8,7 @@ import numpy as np
 from larl._core.compile import assign
 from larl._core.random import Bits
 from larl._core.validation import checked, one_of
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._oracle import Floats, known_world
 from larl.policies._registry import bind, register
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 class ExactState(NamedTuple):
     belief: FilterState
+
+
+def exact_bounds(initial: ExactState, state: ExactState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"belief.time": STEPS}
 
 
 def exact_act(state: ExactState, bits: Bits) -> int:
@@ -92,7 +98,14 @@ bind(
 )
 
 
-@register(ExactState, exact_act, exact_update, update_missing=exact_update_missing, predict=exact_predict)
+@register(
+    ExactState,
+    exact_act,
+    exact_update,
+    bounds=exact_bounds,
+    update_missing=exact_update_missing,
+    predict=exact_predict,
+)
 @dataclass(frozen=True)
 class KalmanOracle(Policy):
     """Play the arm with the largest mean at the Kalman prediction of z_t, with the world's true parameters.

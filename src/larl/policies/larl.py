@@ -11,8 +11,9 @@ from larl._core.compile import inline
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of, required
 from larl.policies import _confidence_radius
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
-from larl.policies._lags import lags_init, pair_count, push, push_missing, write_context
+from larl.policies._lags import lag_bounds, lags_init, pair_count, push, push_missing, write_context
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
     SparseContext,
@@ -36,6 +37,11 @@ class LARLState(NamedTuple):
     s: int
     arms: int
     alpha: float
+
+
+def bounds(initial: LARLState, state: LARLState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"lags.indices": lag_bounds(initial.lags, initial.s, initial.arms), "time": STEPS}
 
 
 @inline
@@ -82,7 +88,16 @@ def set_context(state: LARLState, context: Floats) -> None:
     write_context(state.lags, state.s, context)
 
 
-@register(LARLState, act, update, ("ridge",), update_missing=update_missing, predict=predict, set_context=set_context)
+@register(
+    LARLState,
+    act,
+    update,
+    ("ridge",),
+    bounds,
+    update_missing=update_missing,
+    predict=predict,
+    set_context=set_context,
+)
 @dataclass(frozen=True)
 class LARL(Policy):
     """LinUCB on the last ``s`` actions and rewards (Trella et al. 2025, Algorithm 1).

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, checked, integer, number, one_of, required
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
-from larl.policies._lags import dimension, lags_init, pair_count, push, push_missing
+from larl.policies._lags import dimension, lag_bounds, lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
     SparseContext,
@@ -36,6 +37,16 @@ class LARLBICState(NamedTuple):
     s_max: int
     alpha: float
     alternate: bool
+
+
+def bounds(initial: LARLBICState, state: LARLBICState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {
+        "lags.indices": lag_bounds(initial.lags, initial.s_max, initial.arms),
+        "past_arms": (-1, initial.arms - 1),
+        "time": STEPS,
+        "chosen": (0, initial.s_max),
+    }
 
 
 @inline
@@ -127,7 +138,7 @@ def predict(state: LARLBICState, arm: int) -> tuple[float, float]:
     return mean, state.alpha * width
 
 
-@register(LARLBICState, act, update, update_missing=update_missing, predict=predict)
+@register(LARLBICState, act, update, bounds=bounds, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class LARLBIC(Policy):
     """Explore, choose s in 1 … `s_max` by BIC, then play LARL(s) (Trella et al. 2025, §5).

@@ -9,6 +9,7 @@ import numpy as np
 from larl._core.compile import inner
 from larl._core.random import Bits, normal
 from larl._core.validation import InvalidValue
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._oracle import known_world
 from larl.policies._probabilities import Floats, Mask, argmax_line_probabilities, argmax_probabilities
@@ -33,6 +34,11 @@ class PredictiveState(NamedTuple):
     belief: FilterState
     future: Floats  # (k, k) rows; observing them with noise variance 1 equals observing all rewards after t ≥ k − 1
     signal: float  # information on z_t in one reward of every arm
+
+
+def bounds(initial: PredictiveState, state: PredictiveState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"belief.time": STEPS}
 
 
 @inner
@@ -105,6 +111,7 @@ def future_information(world: LatentAR, signal: float) -> Floats:
     PredictiveState,
     act,
     update,
+    bounds=bounds,
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,

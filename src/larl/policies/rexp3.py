@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from larl._core.validation import InvalidValue, Vector, checked, integer, interval, number, optional, required
 from larl.policies._contract import Policy
 from larl.policies._registry import register
-from larl.policies.exp3 import Exp3State, act, action_probabilities, exp3_init, update, update_missing
+from larl.policies.exp3 import Exp3State, act, action_probabilities, bounds, exp3_init, update, update_missing
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
 
-@register(Exp3State, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
+@register(
+    Exp3State, act, update, bounds=bounds, update_missing=update_missing, action_probabilities=action_probabilities
+)
 @dataclass(frozen=True)
 class Rexp3(Policy):
     """Exp3 with restarts, for means whose total variation is bounded (Besbes, Gur & Zeevi 2014).

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.random import Bits
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
@@ -15,6 +16,11 @@ from larl.policies._registry import register
 class RoundRobinState(NamedTuple):
     time: NDArray[np.int64]  # (1,)
     arms: int
+
+
+def bounds(initial: RoundRobinState, state: RoundRobinState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {"time": STEPS}
 
 
 def act(state: RoundRobinState, bits: Bits) -> int:
@@ -36,7 +42,14 @@ def action_probabilities(state: RoundRobinState, available: Mask, out: Floats) -
     one_hot(arm, out)
 
 
-@register(RoundRobinState, act, update, update_missing=update_missing, action_probabilities=action_probabilities)
+@register(
+    RoundRobinState,
+    act,
+    update,
+    bounds=bounds,
+    update_missing=update_missing,
+    action_probabilities=action_probabilities,
+)
 @dataclass(frozen=True)
 class RoundRobin(Policy):
     """Play arm t mod |A| at step t, or the next available arm.

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from larl._core.compile import assign, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number, required
+from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
-from larl.policies._lags import lags_init, pair_count, push, push_missing
+from larl.policies._lags import lag_bounds, lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
     PackedRidge,
     SparseContext,
@@ -41,6 +42,17 @@ class SlidingWindowLinUCBState(NamedTuple):
     time: NDArray[np.int64]  # (1,)
     arms: int
     alpha: float
+
+
+def bounds(initial: SlidingWindowLinUCBState, state: SlidingWindowLinUCBState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers; rows that are not used yet are 0."""
+    low, high = lag_bounds(initial.lags, initial.lags.indices.size - 1, initial.arms)
+    return {
+        "lags.indices": (low, high),
+        "context_indices": (0, high),
+        "row_arm": (-1, initial.arms - 1),
+        "time": STEPS,
+    }
 
 
 @inner
@@ -117,7 +129,7 @@ def predict(state: SlidingWindowLinUCBState, arm: int) -> tuple[float, float]:
     return mean, state.alpha * width
 
 
-@register(SlidingWindowLinUCBState, act, update, update_missing=update_missing, predict=predict)
+@register(SlidingWindowLinUCBState, act, update, bounds=bounds, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowLinUCB(Policy):
     """LARL fitted on the last `window` steps only (Cheung, Simchi-Levi & Zhu 2019).

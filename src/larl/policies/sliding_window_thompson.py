@@ -5,17 +5,23 @@ from typing import Any, NamedTuple
 
 from larl._core.random import Bits
 from larl._core.validation import checked, integer, number, required
+from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
 from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
-from larl.policies._window import Window, slide, window_init
+from larl.policies._window import Window, slide, window_bounds, window_init
 
 
 class WindowThompsonState(NamedTuple):
     window: Window
     sigma: float
     prior_sd: float
+
+
+def bounds(initial: WindowThompsonState, state: WindowThompsonState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return window_bounds(initial.window)
 
 
 def act(state: WindowThompsonState, bits: Bits) -> int:
@@ -45,6 +51,7 @@ def action_probabilities(state: WindowThompsonState, available: Mask, out: Float
     WindowThompsonState,
     act,
     update,
+    bounds=bounds,
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,

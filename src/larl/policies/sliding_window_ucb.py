@@ -6,16 +6,22 @@ from typing import Any, NamedTuple
 
 from larl._core.random import Bits
 from larl._core.validation import boolean, checked, integer, number, required
+from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._registry import register
 from larl.policies._standardise import standard_init
-from larl.policies._window import Window, slide, window_init
+from larl.policies._window import Window, slide, window_bounds, window_init
 
 
 class SlidingWindowUCBState(NamedTuple):
     window: Window
     scale: float
     xi: float
+
+
+def bounds(initial: SlidingWindowUCBState, state: SlidingWindowUCBState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return window_bounds(initial.window)
 
 
 def act(state: SlidingWindowUCBState, bits: Bits) -> int:
@@ -47,7 +53,7 @@ def predict(state: SlidingWindowUCBState, arm: int) -> tuple[float, float]:
     return window.total[arm] / window.plays[arm], state.scale * math.sqrt(state.xi * log_time / window.plays[arm])
 
 
-@register(SlidingWindowUCBState, act, update, update_missing=update_missing, predict=predict)
+@register(SlidingWindowUCBState, act, update, bounds=bounds, update_missing=update_missing, predict=predict)
 @dataclass(frozen=True)
 class SlidingWindowUCB(Policy):
     """UCB on the last `window` steps (Garivier & Moulines 2011).

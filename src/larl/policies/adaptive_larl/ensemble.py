@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.compile import inline, inner
+from larl.policies._bounds import Bound
 from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 from larl.policies._student_t import compiled_log_constant, student_t_loss
 
@@ -47,6 +48,19 @@ class Ensemble(NamedTuple):
     penalties: Floats  # (choices, 2) penalty of the first lag, in units of `unit`, and of an intercept
     arms: int
     alpha: float
+
+
+def bounds(initial: Ensemble, state: Ensemble) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers; a lag without a step has any index below that of its last arm."""
+    fixed, last = initial.context_index, initial.context_index.copy()
+    last[0] = initial.arms * np.arange(1, fixed.shape[1] + 1)
+    return {
+        "order": (initial.order, initial.order),
+        "sign_pattern": (initial.sign_pattern, initial.sign_pattern),
+        "penalty_row": (initial.penalty_row, initial.penalty_row),
+        "context_index": (fixed, last),
+        "past_arm": (-1, initial.arms - 1),
+    }
 
 
 @inline

@@ -29,7 +29,7 @@ from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies._student_t import log_constant
-from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, lag_penalty, mixture, update_members
+from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, bounds, lag_penalty, mixture, update_members
 
 PENALTIES = ((0.3, 1.0), (3.0, 10.0))  # of the first lag, in units of the rewards' variance, and of intercepts
 MAX_TIED_ARMS = 5  # 2⁴ sign patterns
@@ -219,7 +219,13 @@ def empty_ridges(penalties: Any, intercepts: int, lags: int, per_lag: int) -> Ri
 
 
 @register(
-    Ensemble, act, update, update_missing=update_missing, predict=predict, action_probabilities=action_probabilities
+    Ensemble,
+    act,
+    update,
+    bounds=bounds,
+    update_missing=update_missing,
+    predict=predict,
+    action_probabilities=action_probabilities,
 )
 @dataclass(frozen=True)
 class AdaptiveLARL(Policy):

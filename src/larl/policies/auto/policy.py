@@ -12,13 +12,14 @@ import numpy as np
 from larl._core.compile import any_nan, inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, checked, integer, integers, number
+from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, ModelKind, cov_index
 from larl.policies.auto.smc import smc_update, smc_update_missing
 from larl.policies.auto.soa import LANES, Floats
-from larl.policies.auto.state import PopulationPrior, SMCState, smc_init
+from larl.policies.auto.state import PopulationPrior, SMCState, smc_bounds, smc_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
@@ -59,6 +60,11 @@ class AutoState(NamedTuple):
     mean: Floats  # (arms,) predicted mean, minus the first reward
     score: Floats  # (arms,) upper confidence bound that `act` maximises
     alpha: float
+
+
+def bounds(initial: AutoState, state: AutoState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers."""
+    return {f"smc.{name}": bound for name, bound in smc_bounds(initial.smc, state.smc).items()}
 
 
 def act(state: AutoState, bits: Bits) -> int:
@@ -178,6 +184,7 @@ def enforce_min_plays(smc: SMCState, score: Floats) -> None:
     AutoState,
     act,
     update,
+    bounds=bounds,
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,

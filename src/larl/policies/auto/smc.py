@@ -17,11 +17,10 @@ from larl.policies.auto.particle_kalman import filter_step, time_update
 from larl.policies.auto.proposal import GaussianPrior, fit_proposal, proposal_to_prior
 from larl.policies.auto.recovery import largest_reward, model_kind, recover, restart
 from larl.policies.auto.soa import LANES
-from larl.policies.auto.state import SMCState
+from larl.policies.auto.state import MOVES_PER_RESAMPLE, SMCState
 
 TEMPER_BELOW = 0.25  # effective share of particles below which a reward's likelihood is applied in several parts
 RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is resampled and moved
-MOVES_PER_RESAMPLE = 3  # Metropolis steps of each particle after it was resampled
 TARGET_ACCEPTANCE = 0.35  # acceptance rate that the step size is adapted to
 PRUNE_GAP = 7.0  # a population whose log evidence is this far below the best one is dropped
 PRUNE_AFTER = 20  # steps before the first population can be dropped

@@ -7,11 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from larl.policies._bounds import MAX_STEPS, STEPS, Bound
 from larl.policies.auto.layout import FieldOffsets, ModelKind, field_offsets
 from larl.policies.auto.moves import DrawCounter, to_parameters_all
 from larl.policies.auto.particle_kalman import RewardHistory
 from larl.policies.auto.proposal import BlockOwners, GaussianProposal
 from larl.policies.auto.soa import LANES, Floats
+
+MOVES_PER_RESAMPLE = 3  # Metropolis steps of each particle after it was resampled
 
 
 class PopulationPrior(NamedTuple):
@@ -53,6 +56,28 @@ class SMCState(NamedTuple):
     work: Floats  # scratch
     fields: FieldOffsets
     memory: int
+
+
+def smc_bounds(initial: SMCState, state: SMCState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers.
+
+    `reassign` finds a block of every living population, and `replay_filter` replays from the window of this time.
+    """
+    pops, memory, time = initial.populations, initial.memory, int(state.time[0])
+    owns = np.isin(np.arange(pops.order.size), state.owner)
+    window = [max(time // memory - 1, 0) * memory, max(time // memory, 1) * memory]
+    return {
+        "owner": (0, pops.order.size - 1),
+        "moves_due": (0, MOVES_PER_RESAMPLE),
+        "populations.order": (pops.order, pops.order),
+        "populations.form": (pops.form, pops.form),
+        "populations.alive": (owns, owns),
+        "history.arm": (-1, initial.fields.arms - 1),
+        "window": (window, window),
+        "draws": (0, 2**63 - 1),
+        "time": STEPS,
+        "seen": (0, min(time, MAX_STEPS)),
+    }
 
 
 def smc_init(priors: Sequence[PopulationPrior], arms: int, memory: int) -> SMCState:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from larl._core.compile import inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
+from larl.policies._bounds import MAX_STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
 from larl.policies._registry import register
@@ -44,6 +45,20 @@ class SharedLARLState(NamedTuple):
     score: Floats  # (arms,) upper confidence bound that `act` maximises
     alpha: float
     effort: int  # rows that the Gauss–Newton steps of one mode may process per reward
+
+
+def bounds(initial: SharedLARLState, state: SharedLARLState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers; every slot below the number of arms played belongs to one arm."""
+    slots, s = initial.arm_slot.size, initial.prior.precision.size
+    order = np.argsort(np.where(state.arm_slot < 0, slots, state.arm_slot), kind="stable")
+    played, arm_slot = int((state.arm_slot >= 0).sum()), np.full(slots, -1)
+    arm_slot[order[:played]] = np.arange(played)
+    return {
+        "window.slot": (-1, slots - 1),
+        "window.size": ([0, 0, played], [initial.window.slot.size, s, played]),
+        "arm_slot": (arm_slot, arm_slot),
+        "time": ([0, 1], [MAX_STEPS, initial.modes.sign.shape[0] - 1]),
+    }
 
 
 @inner
@@ -204,6 +219,7 @@ def update(state: SharedLARLState, arm: int, reward: float) -> None:
     SharedLARLState,
     act,
     update,
+    bounds=bounds,
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,

@@ -1,0 +1,69 @@
+"""Every whole number of a State has declared bounds, and play never leaves them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import larl
+from larl._core.compile import copy_fields
+from larl.policies import Policy
+from larl.policies._bounds import MAX_STEPS, check_state, state_arrays, state_bounds
+from larl.policies._pooling import pooled_state, stack_units
+from tests.conftest import THREE_ARMS
+from tests.stepping import learn
+
+STEPS = 260
+
+
+def initial_state(spec: Policy) -> Any:
+    return copy_fields(spec.init(3, horizon=STEPS, world=THREE_ARMS))
+
+
+def undeclared(state: Any) -> set[str]:
+    whole = {name for name, array in state_arrays(state).items() if array.dtype.kind != "f"}
+    return whole - set(state_bounds(state, state))
+
+
+def test_every_whole_number_has_bounds(spec: Policy) -> None:
+    state = initial_state(spec)
+    assert undeclared(state) == set()
+    check_state(state, state)
+
+
+POOLED = [larl.LARL(2), larl.LARL(1, context=3), larl.LARL(1, standardise=True), larl.UCB(), larl.UCB(standardise=True)]
+
+
+@pytest.mark.parametrize("spec", POOLED, ids=str)
+@pytest.mark.parametrize("pooling", ["full", "partial"])
+def test_every_whole_number_of_a_pooled_state_has_bounds(spec: Policy, pooling: str) -> None:
+    state = pooled_state(spec, copy_fields(spec.init(3)), pooling)
+    assert undeclared(state) == set()
+    check_state(state, stack_units(copy_fields(state), 4))
+
+
+def test_play_stays_in_bounds(spec: Policy) -> None:
+    initial, draws = initial_state(spec), np.random.default_rng(1)
+    state = copy_fields(initial)
+    for t in range(STEPS):
+        is_missing = t % 11 == 3 or 150 <= t < 160
+        learn(state, int(draws.integers(3)), math.nan if is_missing else round(float(draws.normal()), 1))
+        if t % 13 == 0:
+            check_state(initial, state)
+    check_state(initial, state)
+
+
+def test_number_out_of_bounds_is_named() -> None:
+    initial = larl.LARL(2).init(3)
+    for name, index, value, message in (
+        ("lags.indices", 1, 4, r"state lags\.indices\[1\] = 4, which is not between 1 and 3"),
+        ("lags.indices", 0, -1, r"state lags\.indices\[0\] = -1, which is not between 0 and 0"),
+        ("time", 0, MAX_STEPS + 1, rf"state time\[0\] = {MAX_STEPS + 1}"),
+        ("ridge.theta", (0, 0), math.inf, r"state ridge\.theta contains an infinite number"),
+        ("ridge.theta", (0, 0), math.nan, r"state ridge\.theta contains nan"),
+    ):
+        state = copy_fields(initial)
+        state_arrays(state)[name][index] = value
+        with pytest.raises(ValueError, match=message):
+            check_state(initial, state)
