@@ -64,13 +64,14 @@ def _run_process(folder: Path, jobs: list[Job], seed: int, seconds: float) -> tu
     (folder / "jobs").write_text(json.dumps(jobs), encoding="utf-8")
     command = [sys.executable, "-m", "tests.live.fuzz_files", "--worker", str(folder), "--seed", str(seed)]
     process = subprocess.Popen(command)
-    size, since, end = -1, time.monotonic(), "crashed"
+    seen, since, end = (False, -1), time.monotonic(), "crashed"
     try:
         while process.poll() is None:
-            now = progress.stat().st_size if progress.exists() else 0
-            if now != size:
-                size, since = now, time.monotonic()
-            if time.monotonic() - since > (seconds if (folder / "note").exists() else STARTUP_SECONDS):
+            has_started = (folder / "note").exists()  # otherwise it may be compiling
+            now = has_started, progress.stat().st_size if progress.exists() else 0
+            if now != seen:
+                seen, since = now, time.monotonic()
+            if time.monotonic() - since > (seconds if has_started else STARTUP_SECONDS):
                 end = "hung"
                 break
             time.sleep(0.02)
