@@ -29,6 +29,7 @@ docs: $(VENV)/core
 	cp results/auto/images/*.png docs/images/
 	$(BIN)/python benchmarks/diagnose.py
 	$(BIN)/python benchmarks/cohort.py
+	$(BIN)/python benchmarks/lookback.py
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2

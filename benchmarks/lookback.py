@@ -80,18 +80,28 @@ def table(rows: list[dict[str, Any]], trials: int) -> str:
         "s = 1": [1] * len(rows),
         "s = 5": [5] * len(rows),
     }
+    groups = {
+        "equal μ": [not any(row["world"]["mu"]) for row in rows],
+        "unequal μ": [any(row["world"]["mu"]) for row in rows],
+    }
     lines = [
         f"{len(rows)} random settings (k = 1 to 5, 2 to 4 arms, equal and unequal μ and β, both kinds of noise, "
         f"σ_r/σ_z = 0.5 to 4, T = {HORIZONS[0]} to {HORIZONS[-1]:,}), {trials} trials each. The loss is the regret "
         f"compared with that of the best s of 0 to {LOOKBACKS[-1]}:",
         "",
-        "| rule | mean loss | median | 90% of settings below | largest |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| settings | rule | mean loss | median | 90% of settings below | largest |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for name, chosen in rules.items():
-        loss = [row["simulated"][s] / min(row["simulated"]) - 1.0 for row, s in zip(rows, chosen, strict=True)]
-        numbers = (np.mean(loss), np.median(loss), np.quantile(loss, 0.9), np.max(loss))
-        lines.append(f"| {name} | " + " | ".join(f"{100 * number:.1f}%" for number in numbers) + " |")
+    for title, members in ({"all": [True] * len(rows)} | groups).items():
+        for name, chosen in rules.items():
+            losses = [
+                row["simulated"][s] / min(row["simulated"]) - 1.0
+                for row, s, is_member in zip(rows, chosen, members, strict=True)
+                if is_member
+            ]
+            numbers = (np.mean(losses), np.median(losses), np.quantile(losses, 0.9), np.max(losses))
+            cells = " | ".join(f"{100 * number:.1f}%" for number in numbers)
+            lines.append(f"| {title} ({len(losses)}) | {name} | {cells} |")
     ratio = [row["predicted"][row["s"]] / row["simulated"][row["s"]] for row in rows]
     low, middle, high = np.quantile(ratio, [0.05, 0.5, 0.95])
     lines += [
