@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from larl.service.storage.database import StorageError
 from tests.service.host import Host
 from tests.service.processes import Server
 from tests.service.retrying_client import STUDIES, RetryingClient
@@ -97,8 +98,12 @@ def _check_image(
 ) -> None:
     storage = f"sqlite:///{image / 'study.db'}"
     if serve:
-        with Server(storage, image / "log", "--no-auth") as server:  # it must start
-            server.end(signal.SIGTERM)
+        try:
+            with Server(storage, image / "log", "--no-auth") as server:
+                server.end(signal.SIGTERM)
+        except RuntimeError as error:
+            findings.corrupt += 1
+            findings.examples.append(str(error))
     if serve or (image / "study.db").exists():
         continue_serving(storage, acknowledged, findings)
         more = {(name, kind, "after") for name in STUDIES for kind in ("decision", "reward")}
@@ -110,7 +115,12 @@ def _check_image(
 
 def continue_serving(storage: str, acknowledged: Mapping[Place, bytes], findings: Findings) -> None:
     """Repeat an acknowledged request and make one more decision in each study; there must be no issue."""
-    host = Host(storage)
+    try:
+        host = Host(storage)
+    except StorageError as error:
+        findings.corrupt += 1
+        findings.examples.append(str(error))
+        return
     try:
         for study in STUDIES:
             decisions = [place for place in acknowledged if place[:2] == (study, "decision")]
