@@ -120,19 +120,19 @@ def backends(storage: str) -> list[int]:
 
 def server_processes(storage: str) -> list[int]:
     """Return all processes of a local PostgreSQL, the first one first."""
-    [[backend]] = _query(storage, "SELECT pg_backend_pid()")
-    stat = Path(f"/proc/{backend}/stat").read_text()
+    [[child]] = _query(storage, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+    stat = Path(f"/proc/{child}/stat").read_text()
     first = int(stat.rpartition(")")[2].split()[1])
     children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
     return [first, *map(int, children)]
 
 
 def _query(storage: str, query: str) -> list[tuple[int, ...]]:
+    """Return processes, without the one that answers."""
     engine = sql.create_engine(storage, poolclass=sql.NullPool)
     with engine.connect() as connection:
         own = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
-        rows = [tuple(row) for row in connection.exec_driver_sql(query)]
-    return rows if "pg_backend_pid" in query else [row for row in rows if row[0] != own]
+        return [tuple(row) for row in connection.exec_driver_sql(query) if row[0] != own]
 
 
 def _one_of_backends(storage: str, generator: random.Random) -> list[int]:
