@@ -23,7 +23,6 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 TESTS = ("concurrency", "interface", "model", "faults", "alerts", "auth", "requests", "trial")
 EXAMPLES = 1000  # requests per operation
 PARTS = ("power_cuts", "io_errors", "bit_flips", "stops", "failover", "neighbours")
-FUZZ = Path("tests/live/fuzz_files.py")
 MUTATIONS = 10_000  # of agent files
 
 
@@ -81,7 +80,7 @@ def _missing(name: str) -> str:
         return "it needs Linux and a C compiler"
     if name == "failover" and programs() is None:
         return "it needs the programs of PostgreSQL"
-    return "" if name != "files" or FUZZ.exists() else f"there is no {FUZZ}"
+    return ""
 
 
 def tables() -> str:
@@ -92,7 +91,7 @@ def tables() -> str:
     for name in PARTS:
         if run := found.get(name):
             parts += [f"### {run['title']}", _table(run["columns"], run["rows"]), *filter(None, [run["note"]])]
-            parts += [f"Failures: {len(run['failures'])}."] if run["failures"] else []
+            parts += ["\n".join(f"- failed: {failure}" for failure in run["failures"])] if run["failures"] else []
     return "\n\n".join(parts)
 
 
@@ -146,6 +145,9 @@ def _others(found: dict[str, Any]) -> str:
         lines.append(
             f"| arbitrary order of requests and restarts, compared with a model | {run['requests']:,} requests | 0 |"
         )
+    if run := found.get("files"):
+        size = f"{run['mutations']:,} mutations: {run['refused']:,} refused, {run['same']:,} without a difference"
+        lines.append(f"| changed files of agents, cohorts and results | {size} | {run['crashed'] + run['hung']} |")
     if run := found.get("trial"):
         size = f"{run['units']} units × {run['steps']} decisions, {run['replayed']}"
         passed = "; its export passes lifejacket's checks" if run["checked"] else ""
