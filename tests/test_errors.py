@@ -90,7 +90,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "context_bound s": (lambda x: theory.context_bound(WORLD, x, 0.1, 10), ()),
     "confidence_radius": (lambda x: theory.confidence_radius(x, 1, 3, 10, squared_bias=1.0), ()),
     "regret_bound": (lambda x: theory.regret_bound(x, 1, 10), ()),
-    "regret_bound ridge": (lambda x: theory.regret_bound(WORLD, 1, 10, ridge=x), (14,)),
+    "regret_bound ridge": (lambda x: theory.regret_bound(theory.steady_start(WORLD), 1, 10, ridge=x), (14,)),
     "expected_best_mean": (lambda x: theory.expected_best_mean(x, [1.0, 2.0], 0.0, 1.0), ()),
     "steady_state": (steady_state, ()),
     "filter_path": (lambda x: filter_path(x, [0], [1.0]), ()),

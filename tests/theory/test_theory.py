@@ -13,6 +13,7 @@ from larl.theory import (
     bias_row,
     confidence_radius,
     context_bound,
+    decompose,
     expected_best_mean,
     noise_scale,
     predictability,
@@ -22,6 +23,7 @@ from larl.theory import (
     reward_parameters,
     steady_start,
 )
+from larl.theory.bounds import filter_regret
 from tests.conftest import THREE_ARMS
 from tests.statespace.test_kalman import play, random_world
 
@@ -196,12 +198,38 @@ def test_corrected_radius_is_smaller_than_the_printed_one():
 
 @pytest.mark.parametrize("k", [1, 5, 10])
 def test_printed_bound_is_infinite_for_order_above_one(k):
-    printed = regret_bound(worlds.paper(k), k, 200, form="printed")
+    world = steady_start(worlds.paper(k))
+    printed = regret_bound(world, k, 200, form="printed")
     assert np.isinf(printed.total) == (k > 1)
     assert ("σ_max" in printed.reason) == (k > 1)
-    corrected = regret_bound(worlds.paper(k), k, 200)
+    corrected = regret_bound(world, k, 200)
     assert np.isfinite(corrected.total)
-    assert corrected.nonstationarity < printed.nonstationarity / 5
+    assert corrected.nonstationarity < printed.nonstationarity / 10
+    assert corrected.learning < printed.learning / 10
+
+
+def test_first_term_of_the_bound_tends_to_the_floor():
+    world = steady_start(worlds.paper(1))
+    steps = {horizon: regret_bound(world, 1, horizon).nonstationarity / horizon for horizon in (200, 10**8)}
+    assert steps[10**8] == pytest.approx(regret_floor(world), rel=0.05)
+    assert regret_floor(world) < steps[200] < 1.0 + np.ptp(world.beta) * np.sqrt(steady_state(world).cov[0, 0])
+
+
+def test_bound_grows_slower_than_the_horizon_if_s_grows_with_its_logarithm():
+    world = steady_start(worlds.paper(1))
+    steps = [regret_bound(world, round(0.7 * np.log(t)), t).learning / t for t in (10**6, 10**8, 10**10)]
+    assert steps[0] > 2 * steps[1] > 4 * steps[2]
+
+
+def test_first_term_of_the_bound_has_its_coverage_for_every_policy():
+    # 1,000 trials; Regret − Σ gap is at most the first term, whose two events fail with probability δ together.
+    delta, horizon = 0.2, 100
+    for world in (steady_start(worlds.random(2, 3, 1, radius=0.8)), steady_start(worlds.random(1, 2, 2, radius=0.5))):
+        result = larl.compare({"random": larl.Random()}, world, horizon=horizon, trials=1000, seed=1)
+        excess = result.total().values - decompose(result, world).gaps.sum(axis=-1)
+        bound = filter_regret(world, horizon, delta / 2)
+        assert np.mean(excess > bound) <= delta + 4 * np.sqrt(delta * (1 - delta) / 1000)
+        assert excess.mean() > 0.1 * bound
 
 
 def test_corrected_bound_has_its_coverage():
@@ -215,3 +243,10 @@ def test_corrected_bound_has_its_coverage():
         assert np.mean(total > bound.total) <= allowed
         assert np.mean(total > bound.trivial) <= allowed
         assert total.mean() > 0.0
+
+
+def test_bound_refuses_other_starts():
+    for start in ("stationary", larl.Normal(0.0, 10.0)):
+        world = larl.LatentAR.from_dict(worlds.paper(1).to_dict() | {"start": start})
+        with pytest.raises(larl.InvalidValue, match=r"world\.start"):
+            regret_bound(world, 1, 200)

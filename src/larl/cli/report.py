@@ -1,4 +1,4 @@
-"""The commands `larl paper`, `larl report paper` and `larl report auto`."""
+"""The commands `larl paper`, `larl report paper`, `larl report auto` and `larl report theory`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     report = typer.Typer(help="Simulate and write a report.", no_args_is_help=True)
     report.command("paper")(guarded(paper))
     report.command("auto")(guarded(auto))
+    report.command("theory")(guarded(theory))
     app.add_typer(report, name="report")
 
 
@@ -61,3 +62,18 @@ def auto(
     with output_folder(out):
         print(write_report(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'auto.md'}, with images and data beside it")
+
+
+def theory(
+    page: Annotated[Path | None, typer.Option(help="Markdown page whose tables to replace, between markers.")] = None,
+    trials: Annotated[int, typer.Option(min=2, help="Trials of each policy in the table of floor and learning.")] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+) -> None:
+    """Split regret into floor and learning, and compare bounds on regret with the regret (two minutes)."""
+    from larl.reports.theory import decomposition_table, ladder_table, update_page
+
+    tables = {"decomposition": decomposition_table(trials, seed), "ladder": ladder_table(seed)}
+    print("\n\n".join(tables.values()))
+    if page is not None:
+        update_page(page, tables, f"larl report theory --page docs/theory.md --trials {trials} --seed {seed}")
+        print(f"written: {page}")

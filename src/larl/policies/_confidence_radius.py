@@ -1,7 +1,7 @@
-"""LARL with the confidence radius of Lemma 3 (Trella et al. 2025), which needs the world's true parameters.
+"""LARL with the corrected confidence radius of Lemma 3 (Trella et al. 2025), which needs the world's true parameters.
 
-β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), with sums over the n_a rows of arm a and
-τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹. The biases b_j come from a steady-state filter that runs in parallel.
+β_{a,t} = R_a √(d log(1 + n_a L/(λd)) + 2 log(2|A|/δ)) + √λ ‖θ_a‖ + √(Σ_j b_j(a,s)²), with the sum over the n_a rows of
+arm a. The biases b_j come from a steady-state filter that runs in parallel. docs/theory.md, section 5, derives it.
 """
 
 import math
@@ -15,7 +15,7 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue
 from larl.policies._bounds import STEPS, Bound
 from larl.policies._lags import dimension, lag_bounds, pair_count, push, push_missing
-from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
+from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, predict_arm
 from larl.policies._linalg.simd4 import Floats
 from larl.policies._registry import bind
 from larl.statespace.steady_state import steady_state, steady_state_step
@@ -53,13 +53,13 @@ def bounds(initial: TheoryState, state: TheoryState) -> dict[str, Bound]:
 
 @inner
 def radius(state: TheoryState, arm: int) -> float:
-    """Return β_{a,t}(δ) of Lemma 3."""
+    """Return β_{a,t}(δ) of Lemma 3, corrected: it holds for all arms at once."""
     d, penalty = dimension(state.lags.indices.size - 1, state.beta.size), state.ridge.penalty
     noise = state.noise[arm] * math.sqrt(
-        d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
+        d * math.log(1.0 + state.rows[arm] * state.bound / (penalty * d))
+        + 2.0 * math.log(2.0 * state.beta.size / state.delta)
     )
-    bias = math.sqrt(max(d - penalty * inverse_trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
-    return noise + math.sqrt(penalty) * state.size[arm] + bias
+    return noise + math.sqrt(penalty) * state.size[arm] + math.sqrt(state.squared_bias[arm])
 
 
 def act(state: TheoryState, bits: Bits) -> int:

@@ -113,8 +113,9 @@ class LARL(Policy):
     ridge : float, > 0, default 1.0
         Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
     radius : {"alpha", "theory"}, default "alpha"
-        ``"theory"`` uses the confidence radius of Lemma 3 instead of `alpha`. It needs the world's true parameters and
-        a horizon. Its level holds from a steady start (``larl.theory.steady_start``), otherwise after a transient.
+        ``"theory"`` uses the confidence radius of Lemma 3, corrected, instead of `alpha`. It needs the world's true
+        parameters and a horizon. Its level holds from a steady start (``larl.theory.steady_start``), otherwise after a
+        transient.
     delta : float, 0 < delta < 1, default 0.05
         Level of the confidence radius with ``radius="theory"``.
     context : int, >= 0, default 0

@@ -3,6 +3,7 @@
 `reduction`: Lemma 2, θ_a and the bias; for every world whose filter has a steady state.
 `confidence`: Lemma 3, the confidence radius, and Lemma 4, the bound on contexts; for a LatentAR.
 `bounds`: Theorem 1, the bound on regret; for a LatentAR.
+`certificate`: a bound on the cost of learning from the data of a run, for every policy; for a LatentAR.
 `decompose`: the exact split of regret into the floor and the cost of learning, which the paper does not give.
 `lookback`: the expected regret of LARL(s) and the best s, which the paper leaves open; for a LatentAR.
 `regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
@@ -11,6 +12,8 @@ LatentAR and LatentVAR.
 
 from larl.theory.bounds import RegretBound as RegretBound
 from larl.theory.bounds import regret_bound as regret_bound
+from larl.theory.certificate import Certificate as Certificate
+from larl.theory.certificate import certificate as certificate
 from larl.theory.confidence import confidence_radius as confidence_radius
 from larl.theory.confidence import context_bound as context_bound
 from larl.theory.decompose import Decomposition as Decomposition

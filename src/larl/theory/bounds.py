@@ -1,4 +1,4 @@
-"""Theorem 1: an upper bound on LARL's regret."""
+"""Theorem 1: an upper bound on LARL's regret that is known before the trial."""
 
 import math
 from typing import NamedTuple
@@ -6,10 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from larl._core.validation import number, one_of
-from larl.statespace.steady_state import steady_state
+from larl.statespace.steady_state import measurement_variance, steady_state
 from larl.theory.confidence import confidence_radius, context_bound
-from larl.theory.reduction import bias_row, validate_bound_arguments, validate_scalar_world
+from larl.theory.decompose import floor_path
+from larl.theory.reduction import bias_row, require_steady_start, validate_bound_arguments, validate_scalar_world
 from larl.worlds.latent_ar import LatentAR
+
+EVENTS = 6  # of equal probability; two of them are LARL's
 
 
 class RegretBound(NamedTuple):
@@ -35,7 +38,8 @@ class RegretBound(NamedTuple):
     Examples
     --------
     >>> import larl
-    >>> bound = larl.theory.regret_bound(larl.worlds.paper(1), s=1, horizon=200)
+    >>> world = larl.theory.steady_start(larl.worlds.paper(1))
+    >>> bound = larl.theory.regret_bound(world, s=1, horizon=200)
     >>> bound.total == bound.nonstationarity + bound.learning + bound.bias + bound.start
     True
     """
@@ -59,16 +63,16 @@ def regret_bound(
 ) -> RegretBound:
     """Return a bound that the regret of LARL(s, radius="theory", delta=bound.delta) exceeds with probability ≤ delta.
 
-    This is Theorem 1, computed before the trial. The first term of "printed" uses ‖P‖ ≤ σ_z²/(1 − σ_max(Γ)²), which is
-    infinite for every k ≥ 2. "corrected" uses P₁₁ of the Riccati equation and a union bound over steps. Both share the
-    other terms: the printed radius of Lemma 3, which this LARL uses, with the elliptical potential and the distribution
-    of z̃. So "printed" is not the theorem as printed, whose other terms are known only after the run. δ is divided
-    equally between 4 events and one event per arm. The bound is far above `trivial` at every horizon.
+    This is Theorem 1, computed before the trial. "corrected" has the sum of floors and its deviation as first term, the
+    corrected radius of Lemma 3, and an elliptical potential that is clipped at the largest gap. "printed" has the first
+    term as printed, which uses ‖P‖ ≤ σ_z²/(1 − σ_max(Γ)²) and is infinite for every k ≥ 2, the printed radius, and the
+    potential without a clip. So it is not the theorem as printed, whose other terms are known only after the run, and
+    it holds for a LARL with the printed radius. `certificate` is far tighter, and known after the run.
 
     Parameters
     ----------
     world : LatentAR
-        The world.
+        The world, with the start of `steady_start`.
     s : int, >= 0
         Number of past steps in the context.
     horizon : int, >= 1
@@ -78,7 +82,7 @@ def regret_bound(
     ridge : float, > 0, default 1.0
         Penalty of the regression.
     form : {"corrected", "printed"}, default "corrected"
-        Which first term to use.
+        Which terms to use.
 
     Returns
     -------
@@ -87,47 +91,71 @@ def regret_bound(
     Raises
     ------
     InvalidValue
-        If the world is not a LatentAR or its filter has no steady state.
+        If the world is not a LatentAR, has another start, or its filter has no steady state.
 
     Examples
     --------
     >>> import larl
-    >>> bound = larl.theory.regret_bound(larl.worlds.paper(1), s=1, horizon=200)
-    >>> round(bound.total), round(bound.trivial)
-    (607512, 4261)
+    >>> world = larl.theory.steady_start(larl.worlds.paper(1))
+    >>> bound = larl.theory.regret_bound(world, s=1, horizon=200)
+    >>> round(bound.nonstationarity), round(bound.total), round(bound.trivial)
+    (332, 3975, 4338)
     """
-    world = validate_scalar_world("regret_bound", world)
+    world = require_steady_start("regret_bound", validate_scalar_world("regret_bound", world))
     s, delta, horizon = validate_bound_arguments("regret_bound", s, delta, horizon)
     ridge = number(above=0.0)("regret_bound", "ridge", ridge)
     form = one_of("corrected", "printed")("regret_bound", "form", form)
-    beta, steady, delta_per_event = np.array(world.beta), steady_state(world), delta / (4.0 + world.arms)
-    tail = math.sqrt(2.0 * math.log(2.0 * horizon / delta_per_event))
-    largest_bias = _largest_bias(world, s, tail)
-    largest_z = abs(world.stationary_mean) + tail * math.sqrt(world.stationary_var)
-    largest_step_regret = float(np.ptp(world.mu) + np.ptp(beta) * largest_z)
-    reason = ""
+    beta, per_event = np.array(world.beta), delta / EVENTS
+    tail = math.sqrt(2.0 * math.log(2.0 * horizon / per_event))
+    bias = largest_bias(world, s, tail)
+    largest_gap, largest_step_regret = (
+        float(np.ptp(world.mu) + np.ptp(beta) * (abs(world.stationary_mean) + tail * math.sqrt(variance)))
+        for variance in (world.stationary_var - float(steady_state(world).cov[0, 0]), world.stationary_var)
+    )
+    reason, learning = "", learning_term(world, s, horizon, bias, 2.0 * per_event, ridge, form, largest_gap)
     if form == "corrected":
-        nonstationarity = horizon * float(np.ptp(beta)) * tail * math.sqrt(float(steady.cov[0, 0]))
+        first = filter_regret(world, horizon, per_event)
+        learning = min(learning, horizon * largest_gap)
     else:
-        nonstationarity, reason = _printed_first_term(world, horizon, delta)
+        first, reason = printed_first_term(world, horizon, delta)
     return RegretBound(
-        nonstationarity=nonstationarity,
-        learning=_learning_term(world, s, horizon, largest_bias, 2.0 * delta_per_event, ridge),
-        bias=2.0 * float(np.abs(beta).max()) * largest_bias * horizon,
-        start=min(s, horizon) * largest_step_regret,
+        nonstationarity=first,
+        learning=learning,
+        bias=2.0 * float(np.abs(beta).max()) * bias * horizon,
+        start=min(s, horizon) * largest_gap,
         trivial=horizon * largest_step_regret,
-        delta=2.0 * delta_per_event,
+        delta=2.0 * per_event,
         reason=reason,
     )
 
 
-def _largest_bias(world: LatentAR, s: int, tail: float) -> float:
-    """Return a bound on |e₁ᵀ(Γ−ΓKC)^s z̃_t|: its mean plus `tail` standard deviations, with Var z̃ = S − P."""
+def filter_regret(world: LatentAR, horizon: int, delta: float) -> float:
+    """Return a bound on Regret − Σ gap_t of any policy, which fails with probability ≤ 2·delta.
+
+    Given the past, regret_t − gap_t is a function of z_t with slopes of at most max β − min β, and Var z_t = P₁₁. So
+    its deviations from h(z̃_t) sum to at most (max β − min β)√(2TP₁₁ log(1/δ)). h is at most
+    (max β − min β)√(P₁₁/2π); Σ h(z̃_t) has the mean Σ floor_t and deviates by at most
+    (max β − min β) √T Σ|w| √(2 log(1/δ)), where w are the weights of past innovations in z̃_t.
+    """
+    steady, spread, tail = steady_state(world), float(np.ptp(world.beta)), math.sqrt(2.0 * math.log(1.0 / delta))
+    error = float(steady.cov[0, 0])
+    innovation_sd = math.sqrt(error + measurement_variance(world))
+    row, weights = steady.c, 0.0
+    while np.abs(row).max() > 1e-12:
+        weights += innovation_sd * abs(float(row @ steady.predictor_gain))
+        row = row @ world.system.gamma
+    expected = float(floor_path(world, horizon).sum()) + spread * math.sqrt(horizon) * weights * tail
+    largest = horizon * spread * math.sqrt(error / (2.0 * math.pi))
+    return min(expected, largest) + spread * math.sqrt(horizon * error) * tail
+
+
+def largest_bias(world: LatentAR, s: int, tail: float) -> float:
+    """Return a bound on |e₁ᵀ(Γ−ΓKC)^s z̃_t|: its mean plus `tail` standard deviations, with Var z̃ ≤ S − P."""
     row, cov = bias_row(world, s), world.stationary_cov - steady_state(world).cov
     return abs(float(row.sum()) * world.stationary_mean) + tail * math.sqrt(max(float(row @ cov @ row), 0.0))
 
 
-def _printed_first_term(world: LatentAR, horizon: int, delta: float) -> tuple[float, str]:
+def printed_first_term(world: LatentAR, horizon: int, delta: float) -> tuple[float, str]:
     """Return 8 max‖c_a‖ √(σ_z²/(1 − σ_max(Γ)²)) √(2(k + log(3/δ))) T, or infinity and the reason."""
     singular = float(np.linalg.norm(world.system.gamma, 2))
     if singular >= 1.0:
@@ -136,10 +164,14 @@ def _printed_first_term(world: LatentAR, horizon: int, delta: float) -> tuple[fl
     return 8.0 * float(np.abs(world.beta).max()) * size * horizon, ""
 
 
-def _learning_term(world: LatentAR, s: int, horizon: int, largest_bias: float, delta: float, ridge: float) -> float:
-    """Return 2 β_T √(T Σ‖Φ_t‖²).
+def learning_term(
+    world: LatentAR, s: int, horizon: int, bias: float, delta: float, ridge: float, form: str, largest_gap: float = 0.0
+) -> float:
+    """Return a bound on Σ 2β_a‖Φ_t‖_{V⁻¹} from the elliptical potential, with the radius after `horizon` rows.
 
-    The elliptical potential bounds Σ‖Φ_t‖² by (L/λ)/log(1 + L/λ) · |A|d log(1 + TL/(λd|A|)).
+    "printed": 2 radius √(T Σ‖Φ_t‖²), Σ‖Φ_t‖² ≤ (L/λ)/log(1 + L/λ) · log det. "corrected": a gap is ≤ `largest_gap`, so
+    Σ min(gap, 2 radius ‖Φ_t‖) ≤ max(gap, 2 radius) √(T Σ min(1, ‖Φ_t‖²)), and Σ min(1, ‖Φ_t‖²) ≤ 2 log det. Here
+    log det is Σ_a log(det V_a/λ^d) ≤ |A|d log(1 + TL/(λd|A|)).
     """
     d, bound = 2 * s * world.arms + 1, context_bound(world, s, delta / 2.0, horizon) / ridge
     radius = max(
@@ -148,14 +180,16 @@ def _learning_term(world: LatentAR, s: int, horizon: int, largest_bias: float, d
             s,
             rows=horizon,
             horizon=horizon,
-            squared_bias=horizon * (world.beta[arm] * largest_bias) ** 2,
+            squared_bias=horizon * (world.beta[arm] * bias) ** 2,
             tau=math.sqrt(d),
             arm=arm,
             delta=delta,
             ridge=ridge,
-            form="printed",
+            form=form,
         )
         for arm in range(world.arms)
     )
-    potential = bound / math.log1p(bound) * world.arms * d * math.log1p(horizon * bound / (d * world.arms))
-    return 2.0 * radius * math.sqrt(horizon * potential)
+    log_det = world.arms * d * math.log1p(horizon * bound / (d * world.arms))
+    if form == "printed":
+        return 2.0 * radius * math.sqrt(horizon * bound / math.log1p(bound) * log_det)
+    return max(2.0 * radius, largest_gap) * math.sqrt(2.0 * horizon * log_det)

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.validation import instance, integer, number
+from larl._core.validation import InvalidValue, instance, integer, number
 from larl.statespace.kalman import validate_linear_world
 from larl.statespace.steady_state import steady_state
 from larl.worlds.base import LinearGaussianWorld
@@ -162,3 +162,12 @@ def steady_start(world: LatentAR) -> LatentAR:
     cov = rows @ sources @ rows.T
     values = world.to_dict() | {"start": {"mean": [mean] * k, "cov": ((cov + cov.T) / 2.0).tolist()}}
     return LatentAR.from_dict(values)
+
+
+def require_steady_start(function: str, world: LatentAR) -> LatentAR:
+    """Return the world if it starts in the steady state of its filter; raise InvalidValue otherwise."""
+    expected = steady_start(world).start_moments
+    if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in zip(world.start_moments, expected, strict=True)):
+        accepted = "larl.theory.steady_start(world): from another start predictions have other errors at first"
+        raise InvalidValue(function, "world.start", world.start, accepted)
+    return world

@@ -87,8 +87,8 @@ def _theorem_claim(bounds: list[theory_checks.BoundCheck]) -> Claim:
         measured,
         CHANGED if min(b.held for b in bounds) >= 1 - DELTA else FAILS,
         "the right-hand side of the printed theorem has sums over the run, so it is evaluated after each run; it is "
-        f"infinite for every k ≥ 2 ({bounds[1].reason}). The corrected bound has another first term and can be "
-        "computed before the trial; its learning term uses the printed radius because LARL runs with it. "
+        f"infinite for every k ≥ 2 ({bounds[1].reason}). The corrected bound can be computed before the trial: its "
+        "first term is the regret floor and a deviation, and it has the corrected radius, with which LARL runs. "
         f"{_compare_with_trivial_bound(bounds)}",
     )
 
