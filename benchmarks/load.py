@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from larl.service.core.agents import AgentHandle
-from larl.service.core.batch import CommandBatch
+from larl.service.core.batch import CommandBatch, Resources
 from larl.service.core.commands import Command
 from larl.service.core.study_config import StudyConfig
 from larl.service.schemas.requests import DecisionRequest, NewStudy, RewardRequest
@@ -154,7 +154,8 @@ def measure_rounds(folder: Path, count: int, seconds: float) -> dict[str, Any]:
 def command_time(folder: Path, size: int) -> float:
     """Return the processor time of a command in µs, including the database, in batches of `size`."""
     database = Database(f"sqlite:///{folder / f'memory-{size}.db'}", write=True, create=True)
-    batch, units = CommandBatch(Journal(database)), [f"u{i}" for i in range(size)]
+    resources, units = Resources(Journal(database)), [f"u{i}" for i in range(size)]
+    batch = CommandBatch(resources)
     batch.execute([Command("load", "load", NewStudy.model_validate({"study": "load", **STUDY}))])
     best = float("inf")
     for step in range(max(300 // size, 20)):
@@ -165,7 +166,7 @@ def command_time(folder: Path, size: int) -> float:
         ids = [json.loads(response)["id"] for response in responses if isinstance(response, bytes)]
         batch.execute([Command("load", one, RewardRequest(key=one, value=0.5), decision=one) for one in ids])
         best = min(best, time.process_time() - started)
-    batch.close()
+    resources.close()
     database.close()
     return 1e6 * best / (2 * size)
 
@@ -206,7 +207,7 @@ def unit_bytes() -> int:
     """Return the bytes of the state of one unit."""
     agent = AgentHandle(StudyConfig.create({"study": "load", **STUDY}), 0)
     agent.decide("u", None, None)
-    return agent.size
+    return agent.update_size()
 
 
 def page(data: dict[str, Any]) -> str:

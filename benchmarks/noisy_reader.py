@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from larl.service.core.batch import CommandBatch
+from larl.service.core.batch import CommandBatch, Resources
 from larl.service.core.commands import Command
 from larl.service.http.auth import Auth
 from larl.service.queries.journal_queries import JournalQueries
@@ -38,7 +38,8 @@ LARL = [sys.executable, "-c", "from larl.cli import main; main()"]
 def fill(storage: str, tokens: int) -> tuple[str, list[str]]:
     """Store two studies, one with decisions; return the host's token of one and the analysts' tokens of the other."""
     database = Database(storage, write=True, create=True)
-    batch = CommandBatch(Journal(database))
+    resources = Resources(Journal(database))
+    batch = CommandBatch(resources)
     batch.execute([Command(name, name, NewStudy.model_validate({"study": name, **STUDY})) for name in ("a", "b")])
     for first in range(0, ROWS, 100):
         keys = [f"{number}" for number in range(first, first + 100)]
@@ -60,7 +61,7 @@ def fill(storage: str, tokens: int) -> tuple[str, list[str]]:
         if page["next"] is None:
             break
         after = page["next"]
-    batch.close()
+    resources.close()
     auth = Auth(database)
     found = auth.create("a", "host"), [auth.create("b", "analyst") for _ in range(tokens)]
     database.close()

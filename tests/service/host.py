@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from larl.service.core.batch import CommandBatch
+from larl.service.core.batch import CommandBatch, Resources
 from larl.service.core.commands import Command
 from larl.service.core.problems import Problem
 from larl.service.ops.replay import Replay
@@ -24,11 +24,13 @@ class Host:
     def __init__(self, storage: str, max_idle: float | None = None, **options: Any) -> None:
         self.database = Database(storage, write=True, create=True, max_idle=max_idle)
         self.journal, self.alerts = Journal(self.database), []
-        self.batch = CommandBatch(self.journal, alert=self.alerts.append, **{"timeout": 60.0} | options)
+        self.resources = Resources(self.journal, alert=self.alerts.append, **{"timeout": 60.0} | options)
+        self.batch = CommandBatch(self.resources)
         self.queries = JournalQueries(self.journal)
 
     def close(self) -> None:
         self.batch.close()
+        self.resources.close()
         self.database.close()
 
     def create_study(self, study: str = "sleep", **settings: Any) -> Any:

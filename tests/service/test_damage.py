@@ -112,9 +112,9 @@ def test_damaged_study_does_not_affect_others(path: Path, capsys: pytest.Capture
     database.close()
     assert "study trial cannot be used: row 1 of the journal is damaged" in capsys.readouterr().err
     with hosts(f"sqlite:///{path}") as [host]:
-        queue = CommandQueue(host.batch)
+        queue = CommandQueue(host.resources)
         commands = [decision_command(unit, "new", study) for unit, study in (("p0", "trial"), ("p0", "other"))]
-        refused, decided = queue._replies(commands)
+        refused, decided = queue._replies(host.batch, commands)
         assert isinstance(refused, Problem)
         assert (refused.status, refused.detail[:32]) == (500, "row 1 of the journal is damaged:")
         assert isinstance(decided, bytes)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from larl.service import server
 from larl.service.core import agents
 from larl.service.core.agents import AgentHandle
-from larl.service.core.batch import CommandBatch
+from larl.service.core.batch import CommandBatch, Resources
 from larl.service.ops.replay import Replay
 from larl.service.schemas import requests
 from larl.service.storage.database import BUSY, Database, StorageError
@@ -177,7 +177,8 @@ def test_storage_error_while_an_agent_is_loaded_is_not_a_failure_of_the_policy(s
     other = sqlite3.connect(sqlite.removeprefix("sqlite:///"))
     other.execute("ALTER TABLE snapshots RENAME TO hidden")
     database = Database(sqlite, write=True)
-    batch = CommandBatch(Journal(database), timeout=60.0)
+    resources = Resources(Journal(database), timeout=60.0)
+    batch = CommandBatch(resources)
     with pytest.raises(StorageError, match="no such table: snapshots"):
         batch.execute([decision_command("u", "2")])
     other.execute("ALTER TABLE hidden RENAME TO snapshots")
@@ -186,6 +187,7 @@ def test_storage_error_while_an_agent_is_loaded_is_not_a_failure_of_the_policy(s
     assert json.loads(reply)["source"] == "policy"  # type: ignore[arg-type]
     assert [event.kind for event in batch.journal.select()] == ["study", "unit", "decision", "decision"]
     batch.close()
+    resources.close()
     database.close()
 
 

@@ -185,7 +185,7 @@ def test_issue_is_open_until_it_is_resolved(tmp_path: Path) -> None:
         with service.journal.transaction() as tx:
             for severity, code in (("yellow", "clock"), ("red", "policy"), ("green", "note")):
                 issue = (severity, code, "", f"{code} happened", "nothing", "2026-01-01T00:00:00.000000Z")
-                service.commands.batch.issues.record(tx, "sleep", *issue)
+                service.commands.batch("sleep").issues.record(tx, "sleep", *issue)
         found = content(client.get("/v1/studies/sleep/overview"))
         assert found["issues"] == {"red": 1, "yellow": 1, "green": 1}
         assert [each["severity"] for each in found["open"]] == ["red", "yellow", "green"]
@@ -252,12 +252,11 @@ def test_model_weights_before_the_first_reward() -> None:
 def test_weights_are_those_of_the_agent_that_decides(tmp_path: Path, spec: larl.policies.Policy) -> None:
     with service_client(tmp_path) as client:
         create_study(client, policy=spec.to_dict(), max_delay=4)
-        agents = client.app.state.service.commands.batch.studies.agents
         for i in range(12):
             found = decide(client, f"k{i}", "u")
             reward(client, f"k{i}", found["id"], float(i % 3))
             overview_of_unit = content(client.get("/v1/studies/sleep/unit-overview?unit=u"))
-            handle = agents._handles["sleep", "u"]
+            handle = client.app.state.service.commands.batch("sleep").studies.agents.cache.get(("sleep", "u"))
             assert overview_of_unit["has_weights"] is True
             assert overview_of_unit["weights"] == model_weights(spec, handle.agent.state)
         assert overview_of_unit["weights"] is not None

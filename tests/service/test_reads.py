@@ -114,7 +114,7 @@ def test_reads_wait_while_a_command_is_executed(tmp_path: Path, monkeypatch: pyt
     with service_client(tmp_path) as client:
         create_study(client)
         service = client.app.state.service
-        journal, execute = service.readers.journal, service.commands.batch.execute
+        journal, execute = service.readers.journal, service.commands.batch("sleep").execute
         idle = journal._is_idle
 
         def read_during_command(commands: Any) -> Any:
@@ -125,7 +125,7 @@ def test_reads_wait_while_a_command_is_executed(tmp_path: Path, monkeypatch: pyt
                 journal.select(limit=1)
             return execute(commands)
 
-        monkeypatch.setattr(service.commands.batch, "execute", read_during_command)
+        monkeypatch.setattr(service.commands.batch("sleep"), "execute", read_during_command)
         decide(client, "1", "u")
         assert waited == [(False, readers.MAX_PAUSE)]
         assert idle.is_set()

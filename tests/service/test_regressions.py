@@ -125,7 +125,8 @@ def test_policy_with_nan_in_its_state_does_not_decide(sqlite: str, pooling: str)
 
 def _set_nan(host: Host, pooling: str) -> None:
     """Set a matrix of the policy's State to NaN."""
-    handle = host.batch.studies.agents._handles["sleep", "u" if pooling == "none" else ""]
+    handle = host.resources.cache.get(("sleep", "u" if pooling == "none" else ""))
+    assert handle is not None
     state = handle.agent.state if pooling == "none" else handle.agent._history.stacked_state
     for name, array in state_arrays(state).items():
         if name.endswith("inverse"):

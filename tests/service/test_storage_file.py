@@ -76,8 +76,10 @@ def test_service_recovers_from_a_foreign_writer(path: Path) -> None:
         row[9] = json.dumps(answer, separators=(",", ":"))
         connection.execute(f"INSERT INTO journal VALUES ({', '.join('?' * len(row))})", row)
     connection.close()
-    queue = CommandQueue(host.batch)
-    replies = queue._replies([decision_command("u", "2"), decision_command("u", "1"), decision_command("v", "3")])
+    queue = CommandQueue(host.resources)
+    replies = queue._replies(
+        host.batch, [decision_command("u", "2"), decision_command("u", "1"), decision_command("v", "3")]
+    )
     second, repeated, other = (json.loads(reply) for reply in replies)
     assert (second["t"], repeated, other["t"]) == (2, first, 0)
     assert host.decide("u", "4")["t"] == 3

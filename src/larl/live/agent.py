@@ -81,7 +81,7 @@ class Agent(LivePolicy):
         )
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._initial_state()
-        self._history = History(state, self.max_delay, self._context_size)
+        self._history = History(state, self.max_delay, self._context_size, is_shared=True)
         self._compile_choose(state)
         self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import compiled_for, copy_fields, fields_nan
+from larl._core.compile import fields_nan
 from larl._core.validation import InvalidValue, integer, number, optional
+from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.kernels import choose
 from larl.live.log_checks import LogSizes, check_names
 from larl.live.state_size import check_spec_size, packed_length
@@ -156,9 +157,8 @@ class LivePolicy:
         self._streams = cache(streams)
 
     def _initial_state(self) -> Any:
-        """The policy's State before the first step."""
-        state = copy_fields(self.policy.init(len(self.arms), horizon=self.horizon, world=self.world))
-        if not has_action_probabilities(state):
+        """The policy's State before the first step, which must not be changed: other agents may have the same."""
+        if not has_action_probabilities(state := initial_state(self.policy, len(self.arms), self.horizon, self.world)):
             accepted = "a policy with action probabilities: registered with predict= or action_probabilities="
             raise InvalidValue(self._owner, "policy", self.policy, accepted)
         return state
@@ -166,7 +166,7 @@ class LivePolicy:
     def _compile_choose(self, state: Any) -> None:
         """Look up the machine code of `choose` for States of this type."""
         key = np.uint64(0)
-        self._choose = compiled_for(
+        self._choose = compiled_for_state(
             choose, state, self._no_context, key, key, 0, 0.5, self._all_arms, self._probabilities, self._details
         )
 
@@ -282,11 +282,11 @@ class LivePolicy:
 
 def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """The output of `LivePolicy._settings` as arguments of the constructor."""
-    world = values["world"]
     plain = {name: values[name] for name in ("arms", "seed", "min_probability", "max_delay", "horizon")}
-    policy, made_world = from_dict(values["policy"]), None if world is None else world_from_dict(world)
-    arms, horizon = check_names("arms", values["arms"]), values["horizon"]
-    check_spec_size(policy, len(arms), horizon, made_world, packed_length(values))
+    policy, world = from_dict(values["policy"]), values["world"]
+    made_world = None if world is None else world_from_dict(world)
+    arms, length = len(check_names("arms", values["arms"])), packed_length(values)
+    check_spec_size(policy, arms, values["horizon"], made_world, length)
     return plain | {"policy": policy, "world": made_world}
 
 

@@ -84,7 +84,7 @@ class Cohort(LivePolicy):
             policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
         )
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
-        self._new_unit = pooled_state(policy, self._initial_state(), self.pooling)
+        self._new_unit = pooled_state(policy, copy_fields(self._initial_state()), self.pooling)
         self._numbers: dict[str, int] = {}
         kind = IndependentHistory if self.pooling == "none" else SharedHistory
         self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)

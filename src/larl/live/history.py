@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import compiled_for, copy_fields
+from larl._core.compile import copy_fields
+from larl.live.compiled import compiled_for_state
 from larl.live.kernels import replay
 
 
@@ -26,17 +27,23 @@ class History:
     """The State now, and the steps since `base`: step t is in row t − base.time."""
 
     def __init__(
-        self, state: Any, max_delay: int, context_size: int, time: int = 0, like: "History | None" = None
+        self,
+        state: Any,
+        max_delay: int,
+        context_size: int,
+        time: int = 0,
+        like: "History | None" = None,
+        is_shared: bool = False,
     ) -> None:
         """Start before step `time`, with contexts of `context_size` numbers; `like`: a History of the same policy.
 
-        `like` saves the look-up of the compiled function.
+        `like` saves the look-up of the compiled function. A State that is shared with others is copied.
         """
         self.max_delay = max_delay
-        self.state = state
+        self.state = copy_fields(state) if is_shared else state
         self.time = time  # steps that the State contains
         self.end = time  # steps that were added: time + 1 while the last decision waits for its reward
-        self.base = Checkpoint(time, copy_fields(state))
+        self.base = Checkpoint(time, state if is_shared else copy_fields(state))
         self.middle: Checkpoint | None = None
         self.first_pending: Checkpoint | None = None
         rows = 2 * max_delay + 1
@@ -45,7 +52,7 @@ class History:
         self.pending = np.zeros(rows, dtype=np.bool_)  # whether the step waits for its reward
         self.context = np.zeros((rows, context_size))
         self._replay: Any = (
-            like._replay if like else compiled_for(replay, state, self.context, self.arm, self.reward, 0, 0)
+            like._replay if like else compiled_for_state(replay, state, self.context, self.arm, self.reward, 0, 0)
         )
 
     def row(self, t: int) -> int:

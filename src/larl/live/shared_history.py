@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import compiled_for, copy_fields
+from larl._core.compile import copy_fields
 from larl.live import files
+from larl.live.compiled import compiled_for_state
 from larl.live.history import History
 from larl.live.kernels import replay_shared
 from larl.live.log_checks import LogSizes, check_integers, check_log, check_time
@@ -49,7 +50,7 @@ class SharedHistory:
         self.unit, self.arm = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
         self.reward, self.pending = np.full(rows, math.nan), np.zeros(rows, dtype=np.bool_)
         self.context = np.zeros((rows, context_size))
-        self._replay = compiled_for(
+        self._replay = compiled_for_state(
             replay_shared, self.stacked_state, self.unit, self.context, self.arm, self.reward, 0, 0
         )
 

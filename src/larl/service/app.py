@@ -15,7 +15,7 @@ from starlette.routing import Mount
 from larl import __version__
 from larl._core.validation import InvalidValue
 from larl.service.core.alerts import Alerts
-from larl.service.core.batch import CommandBatch
+from larl.service.core.batch import Resources
 from larl.service.core.command_queue import CommandQueue
 from larl.service.core.problems import Problem
 from larl.service.http.auth import Auth
@@ -53,8 +53,8 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
         alerts = Alerts(settings.alert_url, settings.alert_command)
         url = database.url.render_as_string(hide_password=False)
         service.readers = Readers(Database(url, max_idle=database.max_idle), settings.read_rate)
-        batch = CommandBatch(journal, timeout=settings.timeout, memory=settings.memory, alert=alerts.send)
-        service.commands = CommandQueue(batch)
+        resources = Resources(journal, timeout=settings.timeout, memory=settings.memory, alert=alerts.send)
+        service.commands = CommandQueue(resources)
         for close in (alerts.close, database.checkpoint, service.readers.close, service.commands.close):
             service.resources.callback(close)  # the last one is closed first
         yield

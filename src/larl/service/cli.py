@@ -45,7 +45,7 @@ def serve(
     auth: Annotated[bool, typer.Option(help="Require tokens. Without, only on a loopback address.")] = True,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that a policy may take.")] = 2.0,
     rate: Annotated[float, typer.Option(min=0.1, help="Requests a second that one token may make.")] = 500.0,
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes for agents.")] = 512,
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes for agents.")] = 1536,
     tls: Annotated[
         bool, typer.Option("--behind-tls", help="The page is served over https: its cookie is marked secure.")
     ] = False,

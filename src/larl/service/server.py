@@ -186,6 +186,11 @@ def compile_policies(queries: JournalQueries) -> None:
             if error is not None:  # its decisions use the fallback probabilities; other studies are not affected
                 reason = f"{type(error).__name__}: {error}"
                 print(f"the policy of {name} cannot be compiled: {reason}", file=sys.stderr, flush=True)
+                continue
+            try:
+                study.config.check_state_size()
+            except InvalidValue as large:  # it was created before there was a limit, and goes on
+                print(f"warning: the policy of {name} is large: {large}", file=sys.stderr, flush=True)
 
 
 def _bind(host: str, port: int) -> socket.socket:

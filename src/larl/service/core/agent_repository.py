@@ -1,45 +1,43 @@
 """Agents of units and studies, rebuilt from the journal and its snapshots when they are needed."""
 
+import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from larl.service.core.agent_cache import AgentCache, Place
 from larl.service.core.agents import AgentHandle, made_by
 from larl.service.core.policy_timeout import CircuitOpen, DirectRunner
+from larl.service.core.snapshots import InvalidSnapshot, Snapshot, SnapshotWriter, read_snapshot
 from larl.service.core.state import UnitState
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import LEARNING_EVENTS, Event
 
+LOG = logging.getLogger("larl.service")
 Result = TypeVar("Result")
-SNAPSHOT_EVERY = 64  # events
 MAX_PAUSE = 60.0  # seconds for which a policy that fails again and again is not called
 
 
 class EventSource(Protocol):
     """Where agents are rebuilt from: a transaction, or the journal."""
 
-    @property
-    def events(self) -> Sequence[Event]:
-        """Events that are not stored yet."""
-
     def snapshot(self, study: str, unit: str, made_by: str) -> Any:
-        """Return a snapshot, or None."""
+        """Return the row of a snapshot, or None."""
+
+    def position(self, study: str, unit: str | None, seq: int) -> tuple[int, str] | None:
+        """Return the number of decisions until event `seq`, and its time; None if it is not an event of the unit."""
 
     def learning_events(self, study: str, unit: str | None, after: int = 0) -> list[Event]:
         """Return the events from which an agent learns."""
 
-    def save_snapshot(self, **values: Any) -> None:
-        """Store a snapshot."""
-
 
 class AgentRepository:
-    """Agents in memory, up to `capacity` bytes: those used last. A cohort always stays."""
+    """The agents of studies that are executed on one thread. Without `snapshots`, none are saved."""
 
-    def __init__(self, runner: DirectRunner, capacity: int) -> None:
-        self._runner, self._capacity, self._bytes = runner, capacity, 0
-        self._handles: OrderedDict[tuple[str, str], AgentHandle] = OrderedDict()  # by study and unit, "" for a cohort
-        self._circuits: dict[tuple[str, str], tuple[int, float]] = {}  # failures in a row, and the end of the pause
+    def __init__(self, runner: DirectRunner, cache: AgentCache, snapshots: SnapshotWriter | None = None) -> None:
+        self._runner, self.cache, self._snapshots = runner, cache, snapshots
+        self._circuits: dict[Place, tuple[int, float]] = {}  # failures in a row, and the end of the pause
+        self._due: dict[Place, AgentHandle] = {}  # agents whose next snapshot is due
 
     def call(
         self, source: EventSource, config: StudyConfig, unit: UnitState, use: Callable[[AgentHandle], Result]
@@ -49,70 +47,85 @@ class AgentRepository:
         failures, until = self._circuits.get(place, (0, 0.0))
         if time.monotonic() < until:
             raise CircuitOpen(f"it failed {failures} times in a row")
-        handle = self._handles.get(place)
+        handle = self.cache.get(place)
         if handle is None or handle.config.version != config.version:
-            handle = self._load(source, config, unit.number, place)
-        self._handles.move_to_end(place)
+            handle = self._load(source, config, unit, place)
         return self._runner.call(use, handle)
 
-    def _load(self, source: EventSource, config: StudyConfig, number: int, place: tuple[str, str]) -> AgentHandle:
-        """Rebuild an agent from its snapshot, if there is one, and the events after it."""
-        self.drop(*place)
-        snapshot = source.snapshot(*place, made_by(config))
+    def _load(self, source: EventSource, config: StudyConfig, unit: UnitState, place: Place) -> AgentHandle:
+        """Rebuild an agent from its snapshot, if there is a valid one, and the events after it."""
+        self.cache.drop(place)
+        number = 0 if config.is_pooled else unit.number
+        snapshot = self._find_snapshot(source, config, number, place)
         events = source.learning_events(place[0], place[1] or None, snapshot.seq if snapshot else 0)
-        handle = self._runner.call(lambda: AgentHandle(config, number, snapshot).learn(events))
-        self._handles[place] = handle
-        self._bytes += handle.size
-        if self._bytes > self._capacity:
-            self._evict(source)
+        handle = self._runner.call(self._rebuild, config, number, place[1], snapshot, events)
+        if handle is None:
+            events = source.learning_events(place[0], place[1] or None)
+            handle = self._runner.call(lambda: AgentHandle(config, number, place[1]).learn(events))
+        for other, evicted in self.cache.put(place, handle):
+            if other[0] == place[0]:  # agents of other studies may be in use by another thread
+                self._save(evicted)
         return handle
 
-    def _evict(self, source: EventSource) -> None:
-        """Drop the agents that were not used for longest, but none that has learnt from events not stored yet."""
-        busy = {(event.study, event.unit) for event in source.events}
-        for _ in range(len(self._handles) - 1):
-            if self._bytes <= self._capacity:
-                return
-            place, handle = next(iter(self._handles.items()))
-            if place in busy or handle.config.is_pooled:
-                self._handles.move_to_end(place)
-                continue
-            if handle.unsaved:
-                _save(source, place, handle)
-            self.drop(*place)
+    def _rebuild(
+        self, config: StudyConfig, number: int, unit: str, snapshot: Snapshot | None, events: Sequence[Event]
+    ) -> AgentHandle | None:
+        """Return an agent that has learnt from events; None if the snapshot does not fit."""
+        try:
+            handle = AgentHandle(config, number, unit, snapshot)
+        except Exception as error:
+            if snapshot is None:
+                raise
+            _warn(config.study, number, error)
+            return None
+        return handle.learn(events)
+
+    def _find_snapshot(self, source: EventSource, config: StudyConfig, number: int, place: Place) -> Snapshot | None:
+        """Return the snapshot of an agent, if there is one and everything about it is right."""
+        made = made_by(config)
+        waiting = self._snapshots.find(*place, made) if self._snapshots else None
+        row = None if waiting else source.snapshot(*place, made)
+        if row is None and waiting is None:
+            return None
+        try:
+            snapshot = waiting or read_snapshot(row)
+            found = source.position(place[0], place[1] or None, snapshot.seq)
+            if (snapshot.number, snapshot.decisions, snapshot.at) != (number, *(found or (0, ""))):
+                raise InvalidSnapshot("the journal has other events until there")
+        except (ValueError, TypeError) as error:
+            _warn(config.study, number, error)
+            return None
+        return snapshot
 
     def learn(self, config: StudyConfig, unit: str, events: Sequence[Event]) -> None:
         """Let an agent in memory learn from events that it did not produce; if it fails, it is rebuilt when needed."""
         place = _place(config, unit)
-        handle = self._handles.get(place)
+        handle = self.cache.get(place)
         if handle is not None and events:
             try:
                 self._runner.call(handle.learn, events)
             except Exception:
-                self.drop(*place)
+                self.cache.drop(place)
 
     def catch_up(self, source: EventSource, config: StudyConfig, unit: str = "") -> None:
         """Let an agent in memory learn from events that other processes wrote."""
         place = _place(config, unit)
-        handle = self._handles.get(place)
+        handle = self.cache.get(place)
         if handle is not None and handle.config.version == config.version:
             self.learn(config, unit, source.learning_events(place[0], place[1] or None, handle.seq))
 
     def drop(self, study: str, unit: str) -> None:
         """Remove an agent from memory; it is rebuilt when it is needed."""
-        handle = self._handles.pop((study, unit), None)
-        if handle is not None:
-            self._bytes -= handle.size
+        self.cache.drop((study, unit))
 
     def clear(self) -> None:
         """Remove all agents from memory."""
-        self._handles.clear()
-        self._bytes = 0
+        self.cache.clear()
 
     def rollback(self, study: str, unit: str) -> None:
         """Remove agents that may know of events that are not stored."""
-        self.drop(study, unit)
-        self.drop(study, "")
+        self.cache.drop((study, unit))
+        self.cache.drop((study, ""))
 
     def record_success(self, config: StudyConfig, unit: str) -> None:
         """Close the circuit of a policy that works."""
@@ -125,37 +138,50 @@ class AgentRepository:
         count = self._circuits.get(place, (0, 0.0))[0] + 1
         pause = min(2.0**count, MAX_PAUSE) if count > 1 else 0.0
         self._circuits[place] = count, time.monotonic() + pause
-        self.drop(*place)
+        self.cache.drop(place)
 
     def reset_circuits(self, study: str) -> None:
         """Close the circuits of a study, which has a new policy."""
         self._circuits = {place: state for place, state in self._circuits.items() if place[0] != study}
 
-    def committed(self, source: EventSource, every: int = SNAPSHOT_EVERY) -> None:
-        """Note the numbers of stored events, and save snapshots of agents that have learnt from many."""
-        changed: dict[tuple[str, str], AgentHandle] = {}
-        for event in source.events:
-            for place in ((event.study, event.unit or ""), (event.study, "")):
-                handle = self._handles.get(place) if event.kind in LEARNING_EVENTS else None
+    def committed(self, events: Sequence[Event]) -> None:
+        """Note the numbers of stored events, and which agents have learnt from so many that a snapshot is due."""
+        changed: dict[Place, AgentHandle] = {}
+        for event in events:
+            if event.kind in LEARNING_EVENTS:
+                handle = self.cache.get((event.study, event.unit or "")) or self.cache.get((event.study, ""))
                 if handle is not None:
-                    handle.seq = event.seq
-                    changed[place] = handle
+                    handle.stored(event)
+                    changed[handle.place] = handle
         for place, handle in changed.items():
-            if handle.unsaved >= (4 * every if handle.config.is_pooled else every):
-                _save(source, place, handle)
+            self.cache.resize(handle)
+            if handle.is_snapshot_due:
+                self._due[place] = handle
 
-    def save_all(self, source: EventSource) -> None:
-        """Save snapshots of all agents that have changed since their last."""
-        for place, handle in self._handles.items():
-            if handle.unsaved:
-                _save(source, place, handle)
+    def save_due(self) -> None:
+        """Save the snapshots that are due."""
+        due, self._due = self._due, {}
+        for handle in due.values():
+            self._save(handle)
+
+    def save_all(self, study: str) -> None:
+        """Save snapshots of all agents of a study that have changed since their last."""
+        for _, handle in self.cache.of(study):
+            self._save(handle, wait=True)
+
+    def _save(self, handle: AgentHandle, *, wait: bool = False) -> None:
+        """Pass a snapshot to the writer, unless the agent knows of events that are not stored."""
+        if self._snapshots is None or not handle.is_stored or not handle.unsaved:
+            return
+        if wait or not self._snapshots.is_full:
+            self._snapshots.save(handle.snapshot())
+            handle.unsaved = 0
 
 
-def _place(config: StudyConfig, unit: str) -> tuple[str, str]:
+def _place(config: StudyConfig, unit: str) -> Place:
     return config.study, "" if config.is_pooled else unit
 
 
-def _save(source: EventSource, place: tuple[str, str], handle: AgentHandle) -> None:
-    study, unit = place
-    made = made_by(handle.config)
-    source.save_snapshot(study=study, unit=unit, seq=handle.seq, made_by=made, state=handle.snapshot())
+def _warn(study: str, number: int, error: Exception) -> None:
+    reason = f"{type(error).__name__}: {error}"
+    LOG.warning("a snapshot of study %s, unit number %d, is not used; its events are read: %s", study, number, reason)

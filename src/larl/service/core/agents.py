@@ -1,8 +1,6 @@
 """An agent or cohort as a fold over the events of the journal, with snapshots."""
 
-import json
 import math
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,15 +9,20 @@ import numpy as np
 from larl import __version__
 from larl._core.compile import source_digest
 from larl._core.validation import InvalidValue
-from larl.live.agent import Agent, Decision
-from larl.live.cohort import Cohort
+from larl.live import snapshots
+from larl.live.agent import Decision
 from larl.service.core.policy_timeout import PolicyRunner
+from larl.service.core.snapshots import Snapshot
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import REWARD_EVENTS, DamagedRow, Event, EventKind, canonical_json
 
-CODE_VERSION = f"{__version__}-{source_digest()}"  # snapshots of other code are not used
+SNAPSHOT_FORMAT = 2  # 1 was JSON
+CODE_VERSION = f"{__version__}-{source_digest()}-{SNAPSHOT_FORMAT}"  # snapshots of other code are not used
 COMPILE_LIMIT = 300.0  # seconds that compiling a policy may take
-COPIES = 4  # of a State that an agent keeps, at most
+OVERHEAD = 8_000  # bytes of an agent besides its arrays' data, about
+SNAPSHOT_EVERY = 64  # events
+LARGE_ARRAY = 4096  # numbers from which on a product is no faster than a look at each
+BYTES_PER_EVENT = 16_384  # of a snapshot: large ones are saved less often
 _compiled: set[str] = set()
 
 
@@ -46,30 +49,42 @@ def _try(config: StudyConfig) -> None:
 class AgentHandle:
     """An agent or cohort, and the last event that it has learnt from."""
 
-    def __init__(self, config: StudyConfig, number: int, snapshot: Any = None) -> None:
-        self.config, self.number, self.seq = config, number, 0
+    def __init__(self, config: StudyConfig, number: int, unit: str = "", snapshot: Snapshot | None = None) -> None:
+        self.config, self.number = config, number
+        self.place = config.study, "" if config.is_pooled else unit
+        self.seq, self.at = 0, ""  # number and time of the last stored event that it knows
         self.unsaved = 0  # events since the last snapshot
-        if snapshot is None:
-            self.agent: Any = config.new_agent(number)
-        else:
-            kind = Cohort if config.is_pooled else Agent
-            self.agent, self.seq = kind.unpack(json.loads(zlib.decompress(snapshot.state))), snapshot.seq
-            self.agent.use_streams(config.streams)
+        self.is_stored = True  # whether all events that it knows are stored
+        self.size = 0
+        self.agent: Any = config.new_agent(number)
+        if snapshot is not None:
+            snapshots.restore(self.agent, snapshot.content)
+            self.seq, self.at = snapshot.seq, snapshot.at
         self._prefix = f"{config.study}." if config.is_pooled else f"{config.study}.{number}-"
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> Snapshot:
         """Return the whole agent as bytes."""
-        self.unsaved = 0
-        return zlib.compress(json.dumps(self.agent.pack()).encode(), 1)
+        content, decisions = snapshots.dump(self.agent), self.agent._history.end
+        return Snapshot(*self.place, self.number, self.seq, self.at, decisions, made_by(self.config), content)
 
     @property
-    def size(self) -> int:
-        """Approximate size in bytes; 0 for a cohort, of which there is one per study."""
-        return 0 if self.config.is_pooled else COPIES * self.config.state_size + 48 * self.config.max_delay
+    def is_snapshot_due(self) -> bool:
+        """Whether so much was learnt since the last snapshot that the next one is worth its costs."""
+        every = max(SNAPSHOT_EVERY, self.size // BYTES_PER_EVENT)
+        return self.is_stored and self.unsaved >= (4 * every if self.config.is_pooled else every)
+
+    def update_size(self) -> int:
+        """Return the bytes that the agent holds now, and set `size`."""
+        self.size = OVERHEAD + snapshots.memory(self.agent, self.config.state_size)
+        return self.size
+
+    def stored(self, event: Event) -> None:
+        """Note that an event that the agent knows is stored."""
+        self.seq, self.at, self.is_stored = event.seq, event.at, True
 
     def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:
         """Decide for a unit; raise ArithmeticError if the policy's numbers are not valid."""
-        self.unsaved += 1
+        self._learns()
         self._check_state(unit)
         decision: Decision = self.agent.decide(*self._unit(unit), available, self._context(context))
         return validated(decision._replace(id=f"{self._prefix}{decision.id}"))
@@ -80,17 +95,20 @@ class AgentHandle:
             return
         state = self.agent.state(unit) if self.config.is_pooled else self.agent.state
         for array in self.config.finite_arrays(state):
-            if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():  # a square may overflow
+            is_small = array.size < LARGE_ARRAY
+            if is_small and math.isfinite(np.vdot(array, array)):  # the fastest check; a square may overflow
+                continue
+            if not np.isfinite(array).all():
                 raise ArithmeticError("the policy's State is not finite")
 
     def record(self, unit: str, arm: str | None, context: Sequence[float] | None) -> None:
         """Record an arm that was chosen outside the policy; None if no arm was available."""
-        self.unsaved += 1
+        self._learns()
         self.agent.record(*self._unit(unit), arm, self._context(context))
 
     def observe(self, decision: str, value: float | None, arm: str | None) -> str:
         """Learn the reward of a decision; return its status."""
-        self.unsaved += 1
+        self._learns()
         return str(self.agent.observe(decision.removeprefix(self._prefix), value, arm=arm))
 
     def learn(self, events: Iterable[Event]) -> "AgentHandle":
@@ -100,7 +118,9 @@ class AgentHandle:
                 self._learn(event)
             except (InvalidValue, KeyError) as error:
                 raise DamagedRow(event.seq, f"it cannot be learnt ({error})") from error
-            self.seq = max(self.seq, event.seq)
+            self.is_stored = event.seq > 0
+            if self.is_stored:
+                self.stored(event)
         return self
 
     def _learn(self, event: Event) -> None:
@@ -111,6 +131,10 @@ class AgentHandle:
         elif event.kind in REWARD_EVENTS:
             request = event.request
             self.observe(event.ref or "", request["value"], request.get("arm"))
+
+    def _learns(self) -> None:
+        self.unsaved += 1
+        self.is_stored = False
 
     def _unit(self, unit: str) -> tuple[str, ...]:
         return (unit,) if self.config.is_pooled else ()

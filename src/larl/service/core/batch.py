@@ -4,18 +4,18 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
-
 from larl._core.validation import InvalidValue
 from larl.service.clock import now, seconds_between
+from larl.service.core.agent_cache import AgentCache
 from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.agents import compile_policy
 from larl.service.core.commands import Command
 from larl.service.core.conflicts import is_repetition, key_conflict
 from larl.service.core.handlers import CommandHandlers
 from larl.service.core.issues import IssueLog
-from larl.service.core.policy_timeout import PolicyRunner, PolicyTimeout
+from larl.service.core.policy_timeout import PolicyRunner, PolicyThreads, PolicyTimeout
 from larl.service.core.problems import Problem, damaged_row, from_invalid_value
+from larl.service.core.snapshots import SnapshotWriter
 from larl.service.core.state import fold_studies
 from larl.service.core.study_repository import StudyRepository
 from larl.service.schemas.requests import Request
@@ -25,31 +25,49 @@ from larl.service.storage.journal import Journal, Lock, Transaction
 from larl.service.storage.tables import journal
 
 LOG = logging.getLogger("larl.service")
-MEMORY = 512 * 2**20  # bytes for agents
+MEMORY = 1536 * 2**20  # bytes for agents: 100 units of Auto take 1.2 GB
 TIMEOUT = 2.0  # seconds that a policy may take
 CLOCK_TOLERANCE = 1.0  # seconds by which the clock may go back without an issue
 
 Reply = bytes | Problem
 
 
-class CommandBatch:
-    """Executes batches of commands. A repeated command, with the same key and payload, gets the same response."""
+class Resources:
+    """What the batches of all studies share."""
 
     def __init__(
         self, journal: Journal, *, timeout: float = TIMEOUT, memory: int = MEMORY, alert: Callable[[Any], None] = print
     ) -> None:
-        self.journal, self._alert = journal, alert
-        self.runner, self.issues = PolicyRunner(timeout), IssueLog()
-        self.studies = StudyRepository(AgentRepository(self.runner, memory))
+        self.journal, self.timeout, self.alert = journal, timeout, alert
+        self.cache, self.snapshots, self.threads = AgentCache(memory), SnapshotWriter(journal), PolicyThreads()
+
+    def close(self) -> None:
+        """Write the snapshots that are waiting, and stop."""
+        self.snapshots.close()
+        self.threads.close()
+
+
+class CommandBatch:
+    """Executes batches of commands. A repeated command, with the same key and payload, gets the same response.
+
+    One thread at a time may use it. The service has one for each study, so that studies do not wait for each other.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self.journal, self._alert = resources.journal, resources.alert
+        self.runner, self.issues = PolicyRunner(resources.timeout, resources.threads), IssueLog()
+        self.studies = StudyRepository(AgentRepository(self.runner, resources.cache, resources.snapshots))
         self._handlers = CommandHandlers(self.studies, self.issues)
-        self._generation = journal.end.known.generation
-        self._latest = "".join(event.at for event in journal.select(limit=1, newest=True))  # time of the last event
+        self._generation = self.journal.end.known.generation
+        self._latest: str | None = None  # time of the last event
+
+    def save_due(self) -> None:
+        """Save the snapshots that are due. To be called when the replies were sent."""
+        self.studies.agents.save_due()
 
     def close(self) -> None:
         """Save snapshots of all agents."""
-        with self.journal.transaction() as tx:
-            self.studies.agents.save_all(tx)
-        self.runner.close()
+        self.studies.save_agents()
 
     def execute(self, commands: Sequence[Command[Request]]) -> list[Reply]:
         """Execute commands in one transaction; return their replies when the events are on disk.
@@ -66,17 +84,13 @@ class CommandBatch:
                 if losses:
                     self.issues.record_losses(tx, losses, now())
                 replies = self._execute_all(tx, commands)
-                tx.write()
-                self.studies.committed(tx)
-        except BaseException as error:
+        except BaseException:
             self.journal.end.return_losses(losses)
             if tx is not None:
                 self.studies.rollback(tx.events)
                 self.issues.rollback(tx.events)
-            if self.journal.database.single_writer and isinstance(error.__cause__, IntegrityError):
-                LOG.error("another process has written to the storage: everything is read again")
-                self.studies.clear()
             raise
+        self.studies.committed(tx.events)
         self._latest = tx.events[-1].at if tx.events else self._latest
         for issue in self.issues.unreported:
             self._alert(issue)
@@ -173,6 +187,8 @@ class CommandBatch:
     def _time(self, tx: Transaction, study: str) -> str:
         """Return the current time; record an issue if the clock went back since the last event."""
         time = now()
+        if self._latest is None:
+            self._latest = "".join(event.at for event in tx.select(limit=1, newest=True))
         back = seconds_between(time, self._latest) if time < self._latest else 0.0
         if back > CLOCK_TOLERANCE and self.studies.find(study):
             happened = f"the clock of the service went back by {back:.0f} s"

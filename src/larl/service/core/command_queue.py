@@ -1,15 +1,19 @@
-"""A queue of commands and one thread that executes them: what arrives during a disk sync forms the next batch."""
+"""Queues of commands, one for each study, and threads that execute them.
+
+Commands of a study that arrive while it works form its next batch. Studies do not wait for each other: a thread works
+on one batch of one study, and at most one thread works on a study.
+"""
 
 import asyncio
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
-from larl.service.core.batch import CommandBatch, Reply
+from larl.service.core.batch import CommandBatch, Reply, Resources
 from larl.service.core.commands import Command
 from larl.service.core.problems import Problem, damaged_row
 from larl.service.schemas.requests import Request
@@ -17,27 +21,44 @@ from larl.service.storage.database import StorageError
 from larl.service.storage.events import DamagedRow
 
 LOG = logging.getLogger("larl.service")
+THREADS = 8  # studies that are executed at once
 BATCH_SIZE = 256
-CAPACITY = 10_000  # commands that may wait
+CAPACITY = 10_000  # commands of a study that may wait
+
+Item = tuple[Command[Request], asyncio.AbstractEventLoop, "asyncio.Future[Reply]"]
+
+
+class StudyQueue:
+    """Commands of one study that wait, and the batch that executes them."""
+
+    def __init__(self, name: str, resources: Resources) -> None:
+        self.name, self.batch = name, CommandBatch(resources)
+        self.waiting: deque[Item] = deque()
+        self.is_scheduled = False  # a thread works on it, or will
 
 
 class CommandQueue:
-    """Passes commands from the event loop to a batch, and replies back."""
+    """Passes commands from the event loop to the batches of their studies, and replies back."""
 
-    def __init__(self, batch: CommandBatch) -> None:
-        self.batch = batch
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self.failure: StorageError | None = None  # why the last batch could not be stored; None if it could
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="writer")
-        self._thread.start()
+        self._studies: dict[str, StudyQueue] = {}
+        self._ready: queue.SimpleQueue[StudyQueue | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._threads = [threading.Thread(target=self._work, name=f"commands-{i}") for i in range(THREADS)]
+        for thread in self._threads:
+            thread.start()
+
+    def batch(self, study: str) -> CommandBatch:
+        """Return the batch of a study that has executed a command."""
+        return self._studies[study].batch
 
     async def execute(self, command: Command[Request]) -> bytes:
         """Return the response to a command; raise Problem."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
-        if self._queue.qsize() > CAPACITY:
-            raise Problem(503, "too many requests are waiting; repeat the request with the same key")
-        self._queue.put((command, loop, future))
+        self._put((command, loop, future))
         reply = await future
         if isinstance(reply, Problem):
             try:
@@ -48,30 +69,53 @@ class CommandQueue:
 
     def close(self) -> None:
         """Execute what is waiting, save snapshots, and stop."""
-        self._queue.put(None)
-        self._thread.join()
+        with self._changed:
+            self._changed.wait_for(lambda: not any(study.is_scheduled for study in self._studies.values()))
+        for _ in self._threads:
+            self._ready.put(None)
+        for thread in self._threads:
+            thread.join()
+        for study in self._studies.values():
+            study.batch.close()
+        self._resources.close()
+
+    def _put(self, item: Item) -> None:
+        name = item[0].study
+        with self._changed:
+            study = self._studies.get(name)
+            if study is None:
+                study = self._studies[name] = StudyQueue(name, self._resources)
+            if len(study.waiting) > CAPACITY:
+                raise Problem(503, "too many requests are waiting; repeat the request with the same key")
+            study.waiting.append(item)
+            if not study.is_scheduled:
+                study.is_scheduled = True
+                self._ready.put(study)
 
     def _work(self) -> None:
-        is_running = True
-        while is_running:
-            items = [self._queue.get()]
-            while len(items) < BATCH_SIZE and not self._queue.empty():
-                items.append(self._queue.get())
-            is_running = None not in items
-            waiting = [item for item in items if item is not None]
-            if waiting:
-                replies = self._replies([command for command, _, _ in waiting])
-                done = [(future, reply) for (_, _, future), reply in zip(waiting, replies, strict=True)]
-                waiting[0][1].call_soon_threadsafe(_set_results, done)
-        try:
-            self.batch.close()
-        except OSError as error:
-            LOG.warning("snapshots were not saved: %s", error)
+        while (study := self._ready.get()) is not None:
+            items = [study.waiting.popleft() for _ in range(min(len(study.waiting), BATCH_SIZE))]
+            replies = self._replies(study.batch, [command for command, _, _ in items])
+            done = [(future, reply) for (_, _, future), reply in zip(items, replies, strict=True)]
+            items[0][1].call_soon_threadsafe(_set_results, done)
+            study.batch.save_due()
+            self._finish(study)
 
-    def _replies(self, commands: Sequence[Command[Request]], retries: int = 1) -> list[Reply]:
+    def _finish(self, study: StudyQueue) -> None:
+        """Let a study wait for its next turn, after others that are ready; forget one that does not exist."""
+        with self._changed:
+            if study.waiting:
+                self._ready.put(study)
+                return
+            study.is_scheduled = False
+            if study.batch.studies.find(study.name) is None:
+                del self._studies[study.name]
+            self._changed.notify_all()
+
+    def _replies(self, batch: CommandBatch, commands: Sequence[Command[Request]], retries: int = 1) -> list[Reply]:
         """Execute commands; one by one, each at most twice, if another process used a key or a study is damaged."""
         try:
-            replies = self.batch.execute(commands)
+            replies = batch.execute(commands)
             self.failure = None
             return replies
         except Exception as error:
@@ -81,7 +125,7 @@ class CommandQueue:
             if not is_repeatable or (len(commands) == 1 and not retries):
                 return [_refusal(error)] * len(commands)
         left = 1 if len(commands) > 1 else 0
-        return [reply for command in commands for reply in self._replies([command], left)]
+        return [reply for command in commands for reply in self._replies(batch, [command], left)]
 
 
 def _set_results(done: Sequence[tuple["asyncio.Future[Reply]", Reply]]) -> None:

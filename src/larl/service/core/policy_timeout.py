@@ -78,20 +78,49 @@ class DirectRunner:
             self._failure = None
 
 
+class PolicyThreads:
+    """Threads for policies that wait for work; there are as many as policies have run at once."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Worker] = []
+        self._is_open = True
+
+    def take(self) -> _Worker:
+        """Return a thread without work."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Worker()
+
+    def give_back(self, worker: _Worker) -> None:
+        """Return a thread that has done its work."""
+        if self._is_open:
+            self._idle.append(worker)
+        else:
+            worker.work.put(None)
+
+    def close(self) -> None:
+        """Let the threads end after their work."""
+        self._is_open = False
+        while self._idle:
+            self._idle.pop().work.put(None)
+
+
 class PolicyRunner(DirectRunner):
-    """Calls policies with a time limit.
+    """Calls policies with a time limit, one at a time.
 
     `call` is enough for a single call. Work with many calls goes through `run`, so that threads change once for all.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, threads: PolicyThreads | None = None) -> None:
         super().__init__()
-        self.seconds = seconds
-        self._worker = _Worker()
+        self.seconds, self._threads = seconds, threads or PolicyThreads()
+        self._worker: _Worker | None = None  # the thread that works now
 
     def run(self, work: Callable[[], Result]) -> Result:
         """Do work that calls policies by `call`; raise PolicyTimeout if one of them exceeds the limit."""
-        worker, wait = self._worker, self.seconds
+        worker, wait = self._threads.take(), self.seconds
+        self._worker = worker
         worker.work.put(work)
         while True:
             try:
@@ -99,20 +128,22 @@ class PolicyRunner(DirectRunner):
                 break
             except queue.Empty:
                 wait = self._remaining(worker)
+        self._worker = None
+        self._threads.give_back(worker)
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]
 
     def _remaining(self, worker: _Worker) -> float:
-        """Return how long to wait on; raise PolicyTimeout after replacing the thread."""
+        """Return how long to wait on; raise PolicyTimeout after abandoning the thread."""
         with worker.lock:
             wait = self.seconds
             if worker.since is not None:
                 wait -= time.monotonic() - worker.since
                 worker.is_abandoned = wait <= 0.0
         if worker.is_abandoned:
-            self.close()
-            self._worker = _Worker()
+            self._worker = None
+            worker.work.put(None)
             raise PolicyTimeout(self.seconds)
         return max(wait, MIN_WAIT)
 
@@ -121,7 +152,7 @@ class PolicyRunner(DirectRunner):
         worker = self._worker
         if self._failure is not None:
             return super().call(policy, *arguments)
-        if threading.get_ident() != worker.ident:
+        if worker is None or threading.get_ident() != worker.ident:
             return self.run(lambda: self.call(policy, *arguments))
         started = worker.since = time.monotonic()
         try:
@@ -140,5 +171,5 @@ class PolicyRunner(DirectRunner):
         return result
 
     def close(self) -> None:
-        """Let the thread end after its work."""
-        self._worker.work.put(None)
+        """Let the threads end after their work."""
+        self._threads.close()

@@ -15,6 +15,7 @@ from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
 from larl.policies._pooling import pooled_state
+from larl.service.core.state_limit import check_state_size
 from larl.service.core.streams import KeyedStreams, SeededStreams, StudyStreams
 
 
@@ -37,15 +38,18 @@ class StudyConfig:
     secret: bytes | None = field(default=None, repr=False)  # of the random bits; no response may contain it
 
     @classmethod
-    def create(cls, values: Mapping[str, Any]) -> "StudyConfig":
-        """Return the configuration that a request asks for; raise InvalidValue if no agent can be created with it."""
+    def create(cls, values: Mapping[str, Any], *, limit_state: bool = True) -> "StudyConfig":
+        """Return the configuration that a request asks for; raise InvalidValue if no agent can be created with it.
+
+        Without `limit_state`, the policy may be of any size, as in journals of earlier versions.
+        """
         arms, given, seed = tuple(values["arms"]), values.get("fallback"), values.get("seed")
         if given is not None and (set(given) != set(arms) or abs(sum(given.values()) - 1.0) > 1e-9):
             raise InvalidValue("study", "fallback", given, "a probability for every arm, with sum 1")
         fallback = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
         others = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
         config = cls(arms=arms, fallback=fallback, seed=secrets.randbits(62) if seed is None else seed, **others)
-        config.check_policy()
+        config.check_policy(limit_state)
         return config
 
     @classmethod
@@ -59,18 +63,26 @@ class StudyConfig:
         values = {name: getattr(self, name) for name in SETTINGS}
         return values | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
 
-    def with_policy(self, policy: Mapping[str, Any], min_probability: float | None) -> "StudyConfig":
+    def with_policy(
+        self, policy: Mapping[str, Any], min_probability: float | None, *, limit_state: bool = True
+    ) -> "StudyConfig":
         """Return the next version, with another policy."""
         minimum = self.min_probability if min_probability is None else min_probability
         config = replace(self, policy=policy, version=self.version + 1, min_probability=minimum)
         if config.context_size != self.context_size:
             accepted = f"{self.context_size}, as before: the policy learns from past contexts"
             raise InvalidValue("policy", "context", config.context_size, accepted)
-        config.check_policy()
+        config.check_policy(limit_state)
         return config
 
-    def check_policy(self) -> None:
+    def check_state_size(self) -> None:
+        """Raise InvalidValue if the policy's State is too large for a new study."""
+        check_state_size(self.policy, len(self.arms), self.horizon, self.pooling)
+
+    def check_policy(self, limit_state: bool) -> None:
         """Raise InvalidValue if the policy cannot decide in this study."""
+        if limit_state:
+            self.check_state_size()
         try:
             self.new_agent(0)
         except InvalidValue as error:

@@ -35,6 +35,11 @@ class StudyRepository:
             if study is not None and study.config.is_pooled:
                 self.agents.catch_up(tx, study.config)
 
+    def save_agents(self) -> None:
+        """Save snapshots of all agents that have changed since their last."""
+        for name in self._studies:
+            self.agents.save_all(name)
+
     def find(self, name: str) -> StudyState | None:
         """Return a study, None if it is not in memory."""
         return self._studies.get(name)
@@ -110,15 +115,15 @@ class StudyRepository:
         if events:
             self.agents.drop(study, state.unit)
 
-    def committed(self, tx: Transaction) -> None:
+    def committed(self, events: list[Event]) -> None:
         """Note the numbers of stored events."""
-        for event in tx.events:
+        for event in events:
             unit = self._units.get((event.study, event.unit or ""))
             if unit is not None and event.kind in LEARNING_EVENTS:
                 unit.seq = event.seq
             if event.kind in STUDY_EVENTS:
                 self._studies[event.study].seq = event.seq
-        self.agents.committed(tx)
+        self.agents.committed(events)
 
     def rollback(self, events: list[Event]) -> None:
         """Forget whatever may know of events that are not stored."""

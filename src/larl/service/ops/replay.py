@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from larl import __version__
 from larl._core.validation import InvalidValue
+from larl.service.core.agent_cache import AgentCache
 from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.batch import MEMORY
 from larl.service.core.commands import command_of
@@ -53,9 +54,6 @@ class ReplayTransaction(Transaction):
     def snapshot(self, study: str, unit: str, made_by: str) -> None:
         """Use no snapshot."""
 
-    def save_snapshot(self, **values: Any) -> None:
-        """Store nothing."""
-
 
 class Replay:
     """Replays a journal, or one study of it."""
@@ -63,10 +61,10 @@ class Replay:
     def __init__(self, source: Journal, study: str | None = None, capacity: int = MEMORY) -> None:
         self._journal, self._study = source, study
         self._tx, self._runner = ReplayTransaction(source), DirectRunner()
-        self._agents = AgentRepository(self._runner, capacity)
+        self._agents = AgentRepository(self._runner, AgentCache(capacity))
         self._studies = StudyRepository(self._agents)
         self._secret: bytes | None = None  # of the study that is created next
-        self._handlers = CommandHandlers(self._studies, IssueLog(), lambda: self._secret)
+        self._handlers = CommandHandlers(self._studies, IssueLog(), lambda: self._secret, limit_state=False)
         self._waiting: set[tuple[str, str]] = set()  # units with a default reward that no decision follows yet
 
     def count(self) -> int:

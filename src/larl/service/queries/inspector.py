@@ -2,9 +2,8 @@
 
 import math
 import threading
-from collections.abc import Sequence
-from typing import Any
 
+from larl.service.core.agent_cache import AgentCache
 from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.policy_timeout import PolicyRunner
 from larl.service.core.state import StudyState, UnitState
@@ -22,11 +21,9 @@ TIME_LIMIT = 2.0  # seconds
 class JournalSource:
     """The journal as a source of agents that are only looked at."""
 
-    events: Sequence[Event] = ()
-
     def __init__(self, source: Journal) -> None:
         self._journal = source
-        self.snapshot = source.snapshot
+        self.snapshot, self.position = source.snapshot, source.position
 
     def learning_events(self, study: str, unit: str | None, after: int = 0) -> list[Event]:
         """Return the events from which an agent learns; raise OverflowError if there are too many."""
@@ -36,16 +33,13 @@ class JournalSource:
             raise OverflowError("there are too many events to read")
         return events
 
-    def save_snapshot(self, **values: Any) -> None:
-        """Store nothing."""
-
 
 class Inspector:
     """Looks into the agents of units. It decides nothing and writes nothing."""
 
     def __init__(self, source: Journal) -> None:
         self._source, self._lock, self._runner = JournalSource(source), threading.Lock(), PolicyRunner(TIME_LIMIT)
-        self._agents = AgentRepository(self._runner, CAPACITY)
+        self._agents = AgentRepository(self._runner, AgentCache(CAPACITY))
 
     def clear(self) -> None:
         """Forget all agents: they are read again from the journal."""

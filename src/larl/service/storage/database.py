@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from larl import __version__
 from larl._core.validation import InvalidValue
+from larl.service.storage import sqlite_connection
 from larl.service.storage.sqlite_file import (
     LastNumber,
     ServerLock,
@@ -65,6 +67,7 @@ class Database:
         self.path = Path(self.url.database or "").resolve() if self.is_sqlite else None
         self.max_idle = max_idle
         self.display_url = self.url.render_as_string()  # without the password
+        self._readers: list[sql.Connection] = []  # of `reading_latest`, not in use
         self._lock: ServerLock | None = None
         self._last: LastNumber | None = None
         if self.path:
@@ -79,8 +82,7 @@ class Database:
             hide_parameters=True,
         )
         if self.is_sqlite:
-            sql.event.listen(self.engine, "connect", _configure_sqlite)
-            sql.event.listen(self.engine, "begin", _begin)
+            sqlite_connection.prepare(self.engine)
         elif max_idle is not None:
             from larl.service.storage import postgres
 
@@ -147,11 +149,39 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sql.Connection]:
-        """Open a transaction that can write; what it wrote is on disk when it ends."""
+    def reading_latest(self) -> Iterator[sql.Connection]:
+        """Lend a connection to SQLite without a transaction: each query sees what is stored by then."""
+        with storage_errors(self.display_url):
+            try:
+                connection = self._readers.pop()
+            except IndexError:
+                connection = self.engine.execution_options(reads="latest").connect()
+            try:
+                yield connection
+            except BaseException:
+                connection.invalidate()
+                connection.close()
+                raise
+            self._readers.append(connection)
+
+    @contextlib.contextmanager
+    def writing(self, *, sync: bool = True) -> Iterator[sql.Connection]:
+        """Open a transaction that can write; with `sync`, what it wrote is on disk when it ends."""
         self._require_answers()
-        with storage_errors(self.display_url), self.engine.begin() as connection:
+        engine = self.engine if sync else self._unsynced_engine
+        with storage_errors(self.display_url), engine.begin() as connection:
+            if not sync and not self.is_sqlite:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             yield connection
+
+    @cached_property
+    def _unsynced_engine(self) -> sql.Engine:
+        """Connections to SQLite that leave the disk sync to the next one that syncs, which writes the same log."""
+        if not self.is_sqlite:
+            return self.engine
+        engine = sql.create_engine(self.url, connect_args={"timeout": BUSY}, pool_size=1, hide_parameters=True)
+        sqlite_connection.prepare(engine, sync=False)
+        return engine
 
     def _require_answers(self) -> None:
         """Raise StorageError at once if the server is silent."""
@@ -204,8 +234,11 @@ class Database:
 
     def close(self) -> None:
         """Close all connections and release the lock."""
-        if hasattr(self, "engine"):
-            self.engine.dispose()
+        while self._readers:
+            self._readers.pop().close()
+        for name in ("engine", "_unsynced_engine"):
+            if name in vars(self):
+                vars(self)[name].dispose()
         if self._monitor is not None:
             self._monitor.close()
         if self._last is not None:
@@ -251,24 +284,6 @@ def parse_url(url: str) -> sql.URL:
         accepted = f"{ACCEPTED}; SQLite without options"  # `uri=true` would give one file several names
         raise InvalidValue("storage", "url", parsed.render_as_string(), accepted)
     return parsed
-
-
-def _configure_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # _begin starts transactions
-    connection.text_factory = _decode
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _decode(text: bytes) -> str:
-    """Return stored text; a damaged one must not prevent reading other rows and columns."""
-    return text.decode(errors="surrogateescape")
-
-
-def _begin(connection: sql.Connection) -> None:
-    """Take the write lock at once: a reader cannot become a writer after another process has written."""
-    reads = connection.get_execution_options().get("reads")
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
 def _last_seq(connection: sql.Connection) -> int:

@@ -54,6 +54,11 @@ class JournalEnd:
                 self.known = Known(known.generation + 1, ())
                 self._losses.append(error.happened)
 
+    def forget(self) -> None:
+        """Let all threads read everything again, because another process has written what they do not know."""
+        with self._lock:
+            self.known = Known(self.known.generation + 1, ())
+
     def take_losses(self) -> list[str]:
         """Return the losses that are not recorded, to record them; other threads do not get them."""
         with self._lock:

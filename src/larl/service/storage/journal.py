@@ -5,7 +5,7 @@ events at its end: they are on disk, or none is.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,12 +16,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from larl.service.storage.database import Database
 from larl.service.storage.end import Head, JournalEnd, JournalWentBack, head_of, read_end
 from larl.service.storage.events import LEARNING_EVENTS, Event, EventKind
+from larl.service.storage.group_commit import COLUMNS, PLACEHOLDERS, GroupCommit, insert, last_seq
 from larl.service.storage.tables import journal, snapshots
 
 PAGE = 1_000  # events read at once
 APPENDING = 1  # the lock under which events are numbered
-PLACEHOLDERS = {"sqlite": "?", "postgresql": "%s"}
-COLUMNS = ", ".join(f'"{column.name}"' for column in journal.c)
 
 
 def _upsert(dialect: Any) -> Any:
@@ -54,15 +53,14 @@ class Lock(NamedTuple):
 
 
 class Transaction:
-    """A transaction that appends events. `seq` is the number of the last event, if no other process appends.
+    """A transaction that appends events.
 
     With several processes, `known` is the newest event that this one knew before, and `seen` the newest that it read.
     """
 
-    def __init__(self, connection: sql.Connection, single_writer: bool, seq: int | None, known: Head = ()) -> None:
-        self._connection, self.single_writer, self._seq, self._known = connection, single_writer, seq, known
+    def __init__(self, connection: sql.Connection, single_writer: bool, known: Head = ()) -> None:
+        self._connection, self.single_writer, self._known = connection, single_writer, known
         self.seen: Head = ()
-        self._is_checked = False
         self._placeholder = PLACEHOLDERS[connection.dialect.name]
         self.events: list[Event] = []
         self._existing: dict[tuple[str, str, str], Event] = {}
@@ -126,31 +124,24 @@ class Transaction:
                 del self._existing[event.study, event.kind, event.key]
         return removed
 
-    def write(self) -> int | None:
-        """Number the events and write them, once; return the last number, None if there are no events.
+    def write(self) -> None:
+        """Number the events and write them, if other processes append too.
 
         Raise JournalWentBack if the journal has lost events that this process knows: responses may rest on them.
         """
-        is_new = bool(self.events) and not self.events[-1].seq
-        if is_new and not self.single_writer:
+        if self.events:
             acquire_journal(self._connection)
-        if not self.single_writer and (is_new or not self._is_checked):
-            self._seq, _ = read_end(self._connection, self._known)
-            self._is_checked = True
-        if is_new:
-            last = last_seq(self._connection) if self._seq is None else self._seq
-            self.events = [event._replace(seq=last + i) for i, event in enumerate(self.events, 1)]
-            values = ", ".join([self._placeholder] * len(journal.c))
-            self._connection.exec_driver_sql(f"INSERT INTO journal ({COLUMNS}) VALUES ({values})", self.events)
-        return self.events[-1].seq if self.events else None
+        last, _ = read_end(self._connection, self._known)
+        if self.events:
+            self.events = insert(self._connection, self.events, last)
 
     def snapshot(self, study: str, unit: str, made_by: str) -> Any:
         """Return the snapshot of a unit, if this code and policy made it."""
         return select_snapshot(self._connection, study, unit, made_by)
 
-    def save_snapshot(self, **values: Any) -> None:
-        """Replace the snapshot of a unit."""
-        self._connection.execute(SAVE_SNAPSHOT[self._connection.dialect.name], values)
+    def position(self, study: str, unit: str | None, seq: int) -> tuple[int, str] | None:
+        """Return the number of decisions until event `seq`, and its time; None if it is not an event of the unit."""
+        return position(self._connection, study, unit, seq)
 
 
 class Journal:
@@ -158,33 +149,39 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._seq: int | None = None  # the last number, if no other process appends
         self.end = JournalEnd()
+        self._commits = GroupCommit(database, self.end)
 
     @contextmanager
     def transaction(self, locks: Iterable[Lock] = ()) -> Iterator[Transaction]:
         """Open a transaction under these locks. Its events are on disk when the `with` ends: all, or none."""
-        single_writer, known = self.database.single_writer, self.end.known
-        seq, self._seq = self._seq, None  # read it again after an error: another process may have appended
-        transaction = None
+        known = self.end.known
+        if self.database.single_writer:
+            with self.database.reading_latest() as connection:  # nobody else writes what the transaction reads
+                transaction = Transaction(connection, True)
+                yield transaction
+            transaction.events = self._commits.commit(transaction.events, known.generation)
+            return
+        shared = None
         try:
             with self.database.writing() as connection:
-                if not single_writer:
-                    _acquire(connection, locks)
-                transaction = Transaction(connection, single_writer, seq if single_writer else None, known.head)
-                yield transaction
-                last = transaction.write()
+                _acquire(connection, locks)
+                shared = Transaction(connection, False, known.head)
+                yield shared
+                shared.write()
         except JournalWentBack as error:
             self.end.lose(known, error)
             raise
         finally:
-            if transaction is not None:
-                self.end.see(known, transaction.seen)
-        if last and not single_writer:
-            self.end.see(known, head_of(transaction.events[-1]))
-        if last:
-            self.database.note_last(last)
-        self._seq = last or seq
+            if shared is not None:
+                self.end.see(known, shared.seen)
+        if shared.events:
+            self.end.see(known, head_of(shared.events[-1]))
+
+    def save_snapshots(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace snapshots. They need not be on disk at once."""
+        with self.database.writing(sync=False) as connection:
+            connection.execute(SAVE_SNAPSHOT[connection.dialect.name], rows)
 
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:
         """Return events, oldest first unless the `newest` are wanted."""
@@ -226,6 +223,11 @@ class Journal:
         """Return the names of the studies."""
         return [event.study for event in self.select(journal.c.kind == EventKind.STUDY)]
 
+    def position(self, study: str, unit: str | None, seq: int) -> tuple[int, str] | None:
+        """Return the number of decisions until event `seq`, and its time; None if it is not an event of the unit."""
+        with self.database.reading() as connection:
+            return position(connection, study, unit, seq)
+
     def studies(self) -> str:
         """Return the names of the studies, for an error message."""
         names = self.study_names()
@@ -246,9 +248,17 @@ def select_snapshot(connection: sql.Connection, study: str, unit: str, made_by: 
     return connection.execute(sql.select(snapshots).where(*where, snapshots.c.seq <= last)).first()
 
 
-def last_seq(connection: sql.Connection) -> int:
-    """Return the number of the last event, 0 if there is none."""
-    return connection.scalar(sql.select(sql.func.max(journal.c.seq))) or 0
+def position(connection: sql.Connection, study: str, unit: str | None, seq: int) -> tuple[int, str] | None:
+    """Return the number of decisions until event `seq`, and its time; None if it is not an event of the unit."""
+    here = [journal.c.study == study, *([] if unit is None else [journal.c.unit == unit])]
+    at = connection.scalar(sql.select(journal.c.at).where(journal.c.seq == seq, *here))
+    decisions = [*here, journal.c.kind == EventKind.DECISION, journal.c.seq <= seq]
+    if at is None:
+        return None
+    if unit is None:
+        return connection.scalar(sql.select(sql.func.count()).select_from(journal).where(*decisions)) or 0, at
+    last = connection.scalar(sql.select(journal.c.number).where(*decisions).order_by(journal.c.seq.desc()).limit(1))
+    return 0 if last is None else last + 1, at
 
 
 def acquire_journal(connection: sql.Connection) -> None:

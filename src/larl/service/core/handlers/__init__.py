@@ -24,10 +24,15 @@ class CommandHandlers:
     """All handlers of commands, by the type of the body."""
 
     def __init__(
-        self, studies: StudyRepository, issues: IssueLog, draw_secret: Callable[[], bytes | None] = new_secret
+        self,
+        studies: StudyRepository,
+        issues: IssueLog,
+        draw_secret: Callable[[], bytes | None] = new_secret,
+        *,
+        limit_state: bool = True,
     ) -> None:
         policies, units = PolicyCalls(studies.agents, issues), UnitHandlers(studies)
-        about_studies = StudyHandlers(studies, draw_secret)
+        about_studies = StudyHandlers(studies, draw_secret, limit_state=limit_state)
         self.rewards = RewardHandlers(studies, policies)
         decisions = DecisionHandlers(studies, policies, units, self.rewards)
         self._handlers: dict[type[requests.Request], Handler] = {

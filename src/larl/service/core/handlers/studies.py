@@ -19,12 +19,12 @@ from larl.service.storage.journal import Transaction
 class StudyHandlers:
     """Creates, changes and closes studies."""
 
-    def __init__(self, studies: StudyRepository, draw_secret: Callable[[], bytes | None]) -> None:
-        self._studies, self._draw_secret = studies, draw_secret
+    def __init__(self, studies: StudyRepository, draw_secret: Callable[[], bytes | None], *, limit_state: bool) -> None:
+        self._studies, self._draw_secret, self._limit_state = studies, draw_secret, limit_state
 
     def create(self, tx: Transaction, command: Command[NewStudy], at: str) -> Event:
         """Create a study."""
-        config = StudyConfig.create(vars(command.body))
+        config = StudyConfig.create(vars(command.body), limit_state=self._limit_state)
         ref = secret_to_ref(self._draw_secret())
         event = append(tx, command, study_created(StudyState([config]), at), at, ref=ref, number=1)
         self._studies.add(event)
@@ -35,7 +35,7 @@ class StudyHandlers:
         config, body = self._studies.open_study(command.study).config, command.body
         if body.replaces != config.version:
             raise InvalidValue("policy", "replaces", body.replaces, f"{config.version}, the version in force")
-        new = config.with_policy(body.policy, body.min_probability)
+        new = config.with_policy(body.policy, body.min_probability, limit_state=self._limit_state)
         payload = PolicyChanged(study=new.study, policy_version=new.version, at=at, config=new.to_dict())
         event = append(tx, command, payload, at, number=new.version)
         self._studies.add(event)

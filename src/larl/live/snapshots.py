@@ -1,0 +1,164 @@
+"""A running agent or cohort as bytes and back, fast and exactly, for the same code and the same settings.
+
+A file (`files.py`) has one checkpoint and replays the steps since then. A snapshot has the State and all checkpoints,
+so nothing is replayed. It does not protect itself: whoever stores it adds a checksum.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from larl._core.compile import copy_fields
+from larl.live.agent import Agent
+from larl.live.base import RewardStatus
+from larl.live.cohort import Cohort
+from larl.live.files import state_arrays
+from larl.live.history import Checkpoint
+from larl.live.shared_history import LOG_COLUMNS, SharedCheckpoint, SharedHistory
+from larl.policies._pooling import shared_arrays, unit_arrays
+
+STEPS = ("arm", "reward", "pending", "context")
+UNIT_BYTES, STEP_BYTES = 1_500, 40  # of Python objects, in a cohort
+SPARSE = 4096  # bytes from which on zeros are left out
+
+
+def dump(agent: Agent | Cohort) -> bytes:
+    """Return an agent, or a cohort whose units share what they learn, as bytes."""
+    history = agent._history
+    values, arrays = _dump_shared(history) if isinstance(history, SharedHistory) else _dump_own(history)
+    if isinstance(agent, Cohort):
+        values["units"] = list(agent.units)
+    parts = [_encode(array) for array in arrays]
+    kinds = [[array.dtype.str, array.shape, *map(len, part)] for array, part in zip(arrays, parts, strict=True)]
+    header = json.dumps(values | {"counts": agent.counts, "arrays": kinds}).encode()
+    return b"".join([len(header).to_bytes(4, "little"), header, *(piece for part in parts for piece in part)])
+
+
+def restore(agent: Agent | Cohort, data: bytes) -> None:
+    """Give a new agent or cohort the state that `dump` wrote; raise ValueError or KeyError if it does not fit."""
+    end = 4 + int.from_bytes(data[:4], "little")
+    values = json.loads(data[4:end])
+    arrays = _decode_all(values["arrays"], data, end)
+    if isinstance(agent, Cohort):
+        for unit in values["units"]:
+            agent.enter(unit)
+        _restore_shared(agent._history, values, arrays)
+    else:
+        _restore_own(agent._history, values, arrays)
+    if next(arrays, None) is not None:
+        raise ValueError("a snapshot has more arrays than its agent")
+    agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
+
+
+def memory(agent: Agent | Cohort, state_size: int) -> int:
+    """Return the bytes that an agent or a cohort holds; `state_size` is that of the State of one unit."""
+    history: Any = agent._history
+    if isinstance(history, SharedHistory):
+        arrays = [*unit_arrays(history.stacked_state), *shared_arrays(history.stacked_state)]
+        arrays += [array for each in history.checkpoints for array in (*each.shared_arrays, *each.unit_arrays)]
+        arrays += [getattr(history, name) for name in LOG_COLUMNS]
+        others = UNIT_BYTES * history.units + STEP_BYTES * history.row(history.end)
+        return sum(int(array.nbytes) for array in arrays) + others
+    copies = 1 + sum(each is not None for each in _own_checkpoints(history))
+    return copies * state_size + sum(int(getattr(history, name).nbytes) for name in STEPS)
+
+
+def _encode(array: Any) -> list[bytes]:
+    """Return the bytes of an array, or, for a large one with many zeros, which words are not zero and these words."""
+    plain = np.ascontiguousarray(array)
+    if plain.nbytes >= SPARSE and plain.itemsize == 8:
+        words = plain.reshape(-1).view(np.uint64)  # −0.0 is not a zero
+        kept = words != 0
+        some = words[kept]
+        if some.nbytes < 0.8 * plain.nbytes:
+            return [np.packbits(kept).tobytes(), some.tobytes()]
+    return [plain.tobytes()]
+
+
+def _decode_all(kinds: Any, data: bytes, start: int) -> Iterator[Any]:
+    """Yield the arrays of a snapshot."""
+    for kind, shape, *lengths in kinds:
+        pieces = []
+        for length in lengths:
+            pieces.append(data[start : start + length])
+            start += length
+        if len(pieces) == 1:
+            yield np.frombuffer(pieces[0], dtype=kind).reshape(shape)
+        else:
+            words = np.zeros(math.prod(shape), dtype=np.uint64)
+            kept = np.unpackbits(np.frombuffer(pieces[0], dtype=np.uint8), count=words.size).view(np.bool_)
+            words[kept] = np.frombuffer(pieces[1], dtype=np.uint64)
+            yield words.view(kind).reshape(shape)
+
+
+def _own_checkpoints(history: Any) -> list[Any]:
+    """Return the checkpoints of an agent; None for one that it does not have, or shares: before its first step."""
+    return [history.base if history.base.time else None, history.middle, history.first_pending]
+
+
+def _dump_own(history: Any) -> tuple[dict[str, Any], list[Any]]:
+    checkpoints = _own_checkpoints(history)
+    times = [None if each is None else each.time for each in checkpoints]
+    states = [history.state, *(each.state for each in checkpoints if each is not None)]
+    rows = slice(0, history.row(history.end))
+    arrays = [array for state in states for array in state_arrays(state).values()]
+    arrays += [getattr(history, name)[rows] for name in STEPS]
+    return {"time": history.time, "end": history.end, "checkpoints": times}, arrays
+
+
+def _restore_own(history: Any, values: Any, arrays: Iterator[Any]) -> None:
+    history.time, history.end = values["time"], values["end"]
+    _fill(state_arrays(history.state).values(), arrays)
+    checkpoints: list[Any] = []
+    for time in values["checkpoints"]:
+        state = None if time is None else copy_fields(history.state)
+        if state is not None:
+            _fill(state_arrays(state).values(), arrays)
+        checkpoints.append(None if state is None else Checkpoint(time, state))
+    history.base, history.middle, history.first_pending = checkpoints[0] or history.base, *checkpoints[1:]
+    rows = slice(0, history.row(history.end))
+    _fill([getattr(history, name)[rows] for name in STEPS], arrays)
+
+
+def _dump_shared(history: SharedHistory) -> tuple[dict[str, Any], list[Any]]:
+    rows = slice(0, history.row(history.end))
+    arrays = [*shared_arrays(history.stacked_state)]
+    arrays += [array[: history.units] for array in unit_arrays(history.stacked_state)]
+    for each in history.checkpoints:
+        arrays += [*each.shared_arrays, *each.unit_arrays]
+    arrays += [getattr(history, name)[rows] for name in LOG_COLUMNS]
+    values: dict[str, Any] = {name: getattr(history, name) for name in ("time", "end", "final", "_valid", "_counts")}
+    return values | {"checkpoints": [each.time for each in history.checkpoints]}, arrays
+
+
+def _restore_shared(history: Any, values: Any, arrays: Iterator[Any]) -> None:
+    shared, own = shared_arrays(history.stacked_state), unit_arrays(history.stacked_state)
+    _fill(shared, arrays)
+    _fill([array[: history.units] for array in own], arrays)
+    history.checkpoints = []
+    for time in values["checkpoints"]:
+        copies = [[next(arrays).copy() for _ in kind] for kind in (shared, own)]
+        history.checkpoints.append(SharedCheckpoint(time, *copies))
+    for name in ("time", "end", "final", "_valid", "_counts"):
+        setattr(history, name, values[name])
+    for name in LOG_COLUMNS:
+        logged, present = next(arrays), getattr(history, name)
+        size = max(len(logged), len(present))
+        rows = np.zeros((size, *present.shape[1:]), dtype=present.dtype)
+        rows[: len(logged)] = logged
+        setattr(history, name, rows)
+    first = history.checkpoints[0].time
+    for row in range(history.row(history.end)):
+        history._steps[history.unit[row]].append(first + row)
+
+
+def _fill(targets: Any, arrays: Iterator[Any]) -> None:
+    """Write arrays of the same types and shapes into arrays that exist."""
+    for target in targets:
+        source = next(arrays)
+        if source.dtype != target.dtype or source.shape != target.shape:
+            raise ValueError(f"an array is {source.dtype} of {source.shape}, not {target.dtype} of {target.shape}")
+        target[...] = source

@@ -1,0 +1,35 @@
+"""Connections to SQLite: how they sync, and how they begin transactions."""
+
+from typing import Any
+
+import sqlalchemy as sql
+
+
+def prepare(engine: sql.Engine, *, sync: bool = True) -> None:
+    """Configure the connections of an engine; without `sync`, a commit leaves the disk sync to the next one."""
+    sql.event.listen(engine, "connect", _configure if sync else _configure_unsynced)
+    sql.event.listen(engine, "begin", _begin)
+
+
+def _configure(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # _begin starts transactions
+    connection.text_factory = _decode
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _configure_unsynced(connection: Any, _: Any) -> None:
+    _configure(connection, _)
+    connection.execute("PRAGMA synchronous=NORMAL")  # a power cut loses the last transactions, and damages nothing
+
+
+def _decode(text: bytes) -> str:
+    """Return stored text; a damaged one must not prevent reading other rows and columns."""
+    return text.decode(errors="surrogateescape")
+
+
+def _begin(connection: sql.Connection) -> None:
+    """Take the write lock at once: a reader cannot become a writer after another process has written."""
+    reads = connection.get_execution_options().get("reads")
+    if reads != "latest":
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
