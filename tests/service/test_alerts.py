@@ -50,3 +50,19 @@ def test_receiver_that_never_answers_does_not_delay_the_service(monkeypatch: pyt
             assert sender._queue.qsize() == 49
     sender.close()  # the connections of the others are refused at once
     assert not sender._thread.is_alive()
+
+
+def test_alerts_go_on_after_a_response_that_is_not_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "TIMEOUT", PATIENCE)
+    with socket.create_server(("127.0.0.1", 0)) as receiver:
+        receiver.settimeout(PATIENCE)
+        sender = alerts.Alerts(f"http://127.0.0.1:{receiver.getsockname()[1]}", None)
+        for _ in range(2):
+            sender.send(ISSUE)
+            connection, _ = receiver.accept()
+            with connection:
+                connection.sendall(b"nonsense\r\n\r\n")
+                while connection.recv(4096):
+                    pass
+    sender.close()
+    assert not sender._thread.is_alive()

@@ -141,3 +141,13 @@ def test_events_that_cannot_be_written_do_not_affect_others_in_their_group(four:
         found["c"].result()
     assert all(len(found[study].result()) == 1 for study in "abd")
     assert _steps(host) == {"a": 1, "b": 1, "c": 0, "d": 1}
+
+
+def test_study_goes_on_if_its_snapshots_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: CommandBatch) -> None:
+        raise ValueError("no snapshot")
+
+    with service_client(tmp_path) as client:
+        create_study(client, "sleep")
+        monkeypatch.setattr(CommandBatch, "save_due", fail)
+        assert [decide(client, str(i), "unit", "sleep")["t"] for i in range(20)] == list(range(20))

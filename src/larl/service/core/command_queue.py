@@ -98,7 +98,10 @@ class CommandQueue:
             replies = self._replies(study.batch, [command for command, _, _ in items])
             done = [(future, reply) for (_, _, future), reply in zip(items, replies, strict=True)]
             items[0][1].call_soon_threadsafe(_set_results, done)
-            study.batch.save_due()
+            try:
+                study.batch.save_due()
+            except Exception:  # a snapshot is never needed, and the thread must go on
+                LOG.exception("snapshots of study %s were not saved", study.name)
             self._finish(study)
 
     def _finish(self, study: StudyQueue) -> None:

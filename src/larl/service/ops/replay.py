@@ -47,6 +47,11 @@ class ReplayTransaction(Transaction):
         self._journal, self.single_writer, self.seq = source, True, 0
         self.events, self._existing = [], {}
 
+    def clear(self) -> None:
+        """Forget the events of the last check."""
+        self.events.clear()
+        self._existing.clear()
+
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:
         """Return events before `seq`."""
         return self._journal.select(*where, journal.c.seq < self.seq, limit=limit, newest=newest)
@@ -111,7 +116,7 @@ class Replay:
     def _derive(self, event: Event) -> Event:
         """Derive an event with the handlers; where the policy failed, it is not called."""
         self._tx.seq = event.seq
-        self._tx.events.clear()
+        self._tx.clear()
         self._agents.reset_circuits(event.study)  # whether a circuit was open depends on time
         if event.kind == EventKind.ISSUE:
             return self._issue(event)
