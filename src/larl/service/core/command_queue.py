@@ -45,7 +45,7 @@ class CommandQueue:
         self.failure: StorageError | None = None  # why the last batch could not be stored; None if it could
         self._studies: dict[str, StudyQueue] = {}
         self._ready: queue.SimpleQueue[StudyQueue | None] = queue.SimpleQueue()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._threads = [threading.Thread(target=self._work, name=f"commands-{i}") for i in range(THREADS)]
         for thread in self._threads:
             thread.start()

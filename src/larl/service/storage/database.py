@@ -165,13 +165,24 @@ class Database:
             self._readers.append(connection)
 
     @contextlib.contextmanager
+    def writing_with(self, connection: sql.Connection) -> Iterator[None]:
+        """Write with a connection of `reading_latest`: it need not read the new pages again. On disk at the end."""
+        with storage_errors(self.display_url):
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                with contextlib.suppress(DBAPIError):  # SQLite may have ended the transaction
+                    connection.exec_driver_sql("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
     def writing(self, *, sync: bool = True) -> Iterator[sql.Connection]:
-        """Open a transaction that can write; with `sync`, what it wrote is on disk when it ends."""
+        """Open a transaction that can write; with `sync`, or on PostgreSQL, what it wrote is on disk when it ends."""
         self._require_answers()
         engine = self.engine if sync else self._unsynced_engine
         with storage_errors(self.display_url), engine.begin() as connection:
-            if not sync and not self.is_sqlite:
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             yield connection
 
     @cached_property
@@ -236,9 +247,8 @@ class Database:
         """Close all connections and release the lock."""
         while self._readers:
             self._readers.pop().close()
-        for name in ("engine", "_unsynced_engine"):
-            if name in vars(self):
-                vars(self)[name].dispose()
+        for engine in [vars(self)[name] for name in ("engine", "_unsynced_engine") if name in vars(self)]:
+            engine.dispose()
         if self._monitor is not None:
             self._monitor.close()
         if self._last is not None:

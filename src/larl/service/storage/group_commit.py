@@ -47,7 +47,7 @@ class GroupCommit:
         self._waiting: deque[_Commit] = deque()
         self._seq: int | None = None  # the last number
 
-    def commit(self, events: list[Event], generation: int) -> list[Event]:
+    def commit(self, connection: sql.Connection, events: list[Event], generation: int) -> list[Event]:
         """Number events and write them; return them when they are on disk.
 
         `generation` is that of the journal before their transaction: it changes if another process writes.
@@ -58,17 +58,17 @@ class GroupCommit:
         self._waiting.append(own)
         with self._lock:
             if not own.is_done:  # else another thread has written them
-                self._write([self._waiting.popleft() for _ in range(len(self._waiting))])
+                self._write(connection, [self._waiting.popleft() for _ in range(len(self._waiting))])
         if own.error is not None:
             raise own.error
         return own.events
 
-    def _write(self, group: list[_Commit]) -> None:
+    def _write(self, connection: sql.Connection, group: list[_Commit]) -> None:
         """Write the events of all commits; if the events of one are the reason of a failure, only that one fails."""
         try:
             if any(each.generation != self._end.known.generation for each in group):
                 raise StorageError(self._database.display_url, REREAD)
-            with self._database.writing() as connection:
+            with self._database.writing_with(connection):
                 last = last_seq(connection) if self._seq is None else self._seq
                 numbered = insert(connection, [event for each in group for event in each.events], last)
         except Exception as error:
@@ -81,7 +81,7 @@ class GroupCommit:
                 if is_intruder or isinstance(error.__cause__, OperationalError) or len(group) == 1:
                     each.is_done, each.error = True, error
                 else:
-                    self._write([each])
+                    self._write(connection, [each])
             return
         self._seq, first = numbered[-1].seq, 0
         self._database.note_last(self._seq)

@@ -160,7 +160,7 @@ class Journal:
             with self.database.reading_latest() as connection:  # nobody else writes what the transaction reads
                 transaction = Transaction(connection, True)
                 yield transaction
-            transaction.events = self._commits.commit(transaction.events, known.generation)
+                transaction.events = self._commits.commit(connection, transaction.events, known.generation)
             return
         shared = None
         try:
