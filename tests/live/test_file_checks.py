@@ -81,6 +81,7 @@ AGENT: list[tuple[Change, str]] = [
     (put("arms")(3), "arms"),
     (put("policy", "s")(10**400), "s = "),
     (put("policy", "s")(2**40), "whose State is in the file"),
+    (put("policy", "s")(3000), "whose State is in the file"),
     (put_number("lags.indices", 1, 4), "lags.indices"),
     (put_number("lags.indices", 1, -(2**62)), "lags.indices"),
     (put_number("time", 0, -1), "time"),

@@ -13,7 +13,7 @@ from larl._core.validation import InvalidValue, integer, number, optional
 from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.kernels import choose
 from larl.live.log_checks import LogSizes, check_names
-from larl.live.state_size import check_spec_size, packed_length
+from larl.live.state_size import check_state_size, packed_length
 from larl.live.streams import StreamKeys, Streams, UnitStreams
 from larl.policies import DynamicOracle, Policy, from_dict
 from larl.policies._bounds import MAX_STEPS
@@ -286,7 +286,7 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     policy, world = from_dict(values["policy"]), values["world"]
     made_world = None if world is None else world_from_dict(world)
     arms, length = len(check_names("arms", values["arms"])), packed_length(values)
-    check_spec_size(policy, arms, values["horizon"], made_world, length)
+    check_state_size(policy, arms, values["horizon"], made_world, length)
     return plain | {"policy": policy, "world": made_world}
 
 
