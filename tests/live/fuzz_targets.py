@@ -1,5 +1,6 @@
-"""What is mutated: files of agents, cohorts, stores and results; how each is read, and used afterwards."""
+"""What is mutated: files of agents, cohorts, stores and results, and snapshots; how each is read and then used."""
 
+import base64
 import json
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 import larl
-from larl.live import files
+from larl.live import files, snapshots
 from larl.policies import Policy
 from larl.simulation import netcdf, store
 from larl.simulation.result_checks import checksum
@@ -39,11 +40,16 @@ def targets() -> list[Target]:
         for spec in (larl.LARL(1), larl.UCB(standardise=True), larl.LARL(1, standardise=True))
         for pooling in ("none", "full", "partial")
     ]
+    found += [Target(f"snapshot {spec}", _snapshot(spec, None)) for spec in SNAPSHOTS]
+    found += [
+        Target(f"snapshot LARL(s=1), {pooling}", _snapshot(larl.LARL(1), pooling)) for pooling in ("full", "partial")
+    ]
     found += [Target(f"store {keep}", _store(keep)) for keep in ("all", "summary")]
     return found + [Target(f"result {name}", _result(name)) for name in RESULTS]
 
 
 CONTEXTUAL = larl.LARL(1, context=3)
+SNAPSHOTS = [larl.LARL(1), larl.UCB(standardise=True), larl.SharedLARL(2, window=15, modes=2), larl.Random()]
 
 
 def _agent_document(spec: Policy) -> dict[str, Any]:
@@ -83,6 +89,49 @@ def _live(make: Callable[[Any], dict[str, Any]], given: Any, kind: str) -> Calla
         try:
             _play_on(loaded)
             loaded.save(path)
+        except CLEAN:
+            return False
+        return False
+
+    return try_one
+
+
+def _snapshot(spec: Policy, pooling: str | None) -> Callable[[Path, Random], bool]:
+    settings: dict[str, Any] = {"seed": 9, "min_probability": 0.1, "max_delay": 5}
+
+    def new() -> Any:
+        return larl.Agent(spec, 3, **settings) if pooling is None else larl.Cohort(spec, 3, pooling=pooling, **settings)
+
+    @cache
+    def original() -> dict[str, Any]:
+        agent = new()
+        for t in range(130):
+            decision = agent.decide(*([] if pooling is None else ["xyz"[t % 3]]))
+            if t % 4:
+                agent.observe(decision, float(t % 5) - 2.0)
+        data = snapshots.dump(agent)
+        end = 4 + int.from_bytes(data[:4], "little")
+        values = json.loads(data[4:end])
+        arrays = list(snapshots._decode_all(values.pop("arrays"), data, end))
+        return {"values": values, "arrays": {str(i): files._pack_array(array) for i, array in enumerate(arrays)}}
+
+    def try_one(folder: Path, rng: Random) -> bool:
+        document, note = mutate(original(), rng)
+        (folder / "note").write_text(note, encoding="utf-8")
+        agent = new()
+        try:
+            pieces = [base64.b64decode(array["data"]) for array in document["arrays"].values()]
+            kinds = [[array["type"], array["shape"]] for array in document["arrays"].values()]
+            kinds = [[*kind, len(piece)] for kind, piece in zip(kinds, pieces, strict=True)]
+            header = json.dumps(document["values"] | {"arrays": kinds}).encode()
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return True  # it cannot be written as a snapshot
+        try:
+            snapshots.restore(agent, b"".join([len(header).to_bytes(4, "little"), header, *pieces]))
+        except files.USE_ERRORS:  # the service rebuilds the agent from the journal, whatever the reason
+            return True
+        try:
+            _play_on(agent)
         except CLEAN:
             return False
         return False

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl.live import files
-from larl.policies._bounds import MAX_STEPS
+from larl.live import files, snapshots
+from larl.policies._bounds import MAX_STEPS, state_arrays
 from tests.live.fuzz_files import run, totals
 from tests.live.test_agent_files import make_agent
 from tests.live.test_cohort_files import make_cohort
@@ -141,3 +141,33 @@ def test_mutated_files_are_refused_or_usable() -> None:
     counts = totals(run(300, only=only))
     assert (counts["mutations"], counts["crashed"], counts["hung"]) == (300, 0, 0)
     assert min(counts["refused"], counts["same"]) > 50
+
+
+def test_snapshot_with_impossible_content_is_refused() -> None:
+    agent = make_agent(larl.LARL(1))
+    data = snapshots.dump(agent)
+    end = 4 + int.from_bytes(data[:4], "little")
+    values = json.loads(data[4:end])
+    changes: list[dict[str, Any]] = [
+        {"time": -1},
+        {"end": 10**18},
+        {"time": 2.0},
+        {"checkpoints": [values["end"] + 1, None, None]},
+        {"counts": values["counts"] | {"late": -1}},
+        {"arrays": values["arrays"][:-1]},
+    ]
+    for change in changes:
+        header = json.dumps(values | change).encode()
+        with pytest.raises(ValueError, match=r"accepted|fewer arrays"):
+            snapshots.restore(larl.Agent(agent.policy, 3, max_delay=7), snapshot_bytes(header, data[end:]))
+    index = data.index(state_arrays(agent._history.state)["lags.indices"].tobytes(), end)
+    wrong = data[:index] + (2**40).to_bytes(8, "little") + data[index + 8 :]
+    with pytest.raises(ValueError, match=r"lags\.indices"):
+        snapshots.restore(larl.Agent(agent.policy, 3, max_delay=7), wrong)
+    again = larl.Agent(agent.policy, list(agent.arms), seed=9, min_probability=0.1, max_delay=7)
+    snapshots.restore(again, data)
+    assert again.decide() == agent.decide()
+
+
+def snapshot_bytes(header: bytes, arrays: bytes) -> bytes:
+    return len(header).to_bytes(4, "little") + header + arrays

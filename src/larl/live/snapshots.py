@@ -17,7 +17,18 @@ from larl.live.base import RewardStatus
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.live.history import Checkpoint
+from larl.live.log_checks import check_counts, check_integers, check_names
 from larl.live.shared_history import LOG_COLUMNS, SharedCheckpoint, SharedHistory
+from larl.live.snapshot_checks import (
+    check_own_times,
+    check_shared_states,
+    check_shared_times,
+    check_steps,
+    check_units,
+    fill,
+    take,
+)
+from larl.policies._bounds import check_state
 from larl.policies._pooling import shared_arrays, unit_arrays
 
 STEPS = ("arm", "reward", "pending", "context")
@@ -42,15 +53,23 @@ def restore(agent: Agent | Cohort, data: bytes) -> None:
     end = 4 + int.from_bytes(data[:4], "little")
     values = json.loads(data[4:end])
     arrays = _decode_all(values["arrays"], data, end)
+    history: Any = agent._history
     if isinstance(agent, Cohort):
-        for unit in values["units"]:
+        for unit in check_names("units", values["units"]):
             agent.enter(unit)
-        _restore_shared(agent._history, values, arrays)
+        check_shared_times(values, history.units)
+        _restore_shared(history, values, arrays)
+        check_shared_states(history, agent._new_unit)
     else:
-        _restore_own(agent._history, values, arrays)
+        check_own_times(values, history.max_delay)
+        initial = history.base.state  # of all agents of this policy
+        _restore_own(history, values, arrays)
+        for state in (history.state, *(each.state for each in _own_checkpoints(history) if each is not None)):
+            check_state(initial, state)
+    check_steps(history, agent._log_sizes())
     if next(arrays, None) is not None:
         raise ValueError("a snapshot has more arrays than its agent")
-    agent.counts = {status.value: int(values["counts"][status.value]) for status in RewardStatus}
+    agent.counts = check_counts(values["counts"], list(RewardStatus))
 
 
 def memory(agent: Agent | Cohort, state_size: int) -> int:
@@ -81,12 +100,17 @@ def _encode(array: Any) -> list[bytes]:
 def _decode_all(kinds: Any, data: bytes, start: int) -> Iterator[Any]:
     """Yield the arrays of a snapshot."""
     for kind, shape, *lengths in kinds:
+        check_integers("lengths", [*shape, *lengths], 0, len(data) * 64)
         pieces = []
         for length in lengths:
             pieces.append(data[start : start + length])
             start += length
+        if kind == "|b1" and pieces[0].strip(b"\0\1"):
+            raise ValueError("a byte is neither true nor false")
         if len(pieces) == 1:
             yield np.frombuffer(pieces[0], dtype=kind).reshape(shape)
+        elif len(pieces[0]) != -(-math.prod(shape) // 8):
+            raise ValueError(f"an array of shape {shape} has {len(pieces[0])} bytes of flags")
         else:
             words = np.zeros(math.prod(shape), dtype=np.uint64)
             kept = np.unpackbits(np.frombuffer(pieces[0], dtype=np.uint8), count=words.size).view(np.bool_)
@@ -111,16 +135,16 @@ def _dump_own(history: Any) -> tuple[dict[str, Any], list[Any]]:
 
 def _restore_own(history: Any, values: Any, arrays: Iterator[Any]) -> None:
     history.time, history.end = values["time"], values["end"]
-    _fill(state_arrays(history.state).values(), arrays)
+    fill(state_arrays(history.state).values(), arrays)
     checkpoints: list[Any] = []
     for time in values["checkpoints"]:
         state = None if time is None else copy_fields(history.state)
         if state is not None:
-            _fill(state_arrays(state).values(), arrays)
+            fill(state_arrays(state).values(), arrays)
         checkpoints.append(None if state is None else Checkpoint(time, state))
     history.base, history.middle, history.first_pending = checkpoints[0] or history.base, *checkpoints[1:]
     rows = slice(0, history.row(history.end))
-    _fill([getattr(history, name)[rows] for name in STEPS], arrays)
+    fill([getattr(history, name)[rows] for name in STEPS], arrays)
 
 
 def _dump_shared(history: SharedHistory) -> tuple[dict[str, Any], list[Any]]:
@@ -136,29 +160,21 @@ def _dump_shared(history: SharedHistory) -> tuple[dict[str, Any], list[Any]]:
 
 def _restore_shared(history: Any, values: Any, arrays: Iterator[Any]) -> None:
     shared, own = shared_arrays(history.stacked_state), unit_arrays(history.stacked_state)
-    _fill(shared, arrays)
-    _fill([array[: history.units] for array in own], arrays)
+    fill(shared, arrays)
+    fill([array[: history.units] for array in own], arrays)
     history.checkpoints = []
     for time in values["checkpoints"]:
-        copies = [[next(arrays).copy() for _ in kind] for kind in (shared, own)]
+        copies = [[take(arrays).copy() for _ in kind] for kind in (shared, own)]
         history.checkpoints.append(SharedCheckpoint(time, *copies))
     for name in ("time", "end", "final", "_valid", "_counts"):
         setattr(history, name, values[name])
     for name in LOG_COLUMNS:
-        logged, present = next(arrays), getattr(history, name)
+        logged, present = take(arrays), getattr(history, name)
         size = max(len(logged), len(present))
         rows = np.zeros((size, *present.shape[1:]), dtype=present.dtype)
-        rows[: len(logged)] = logged
+        fill([rows[: history.row(history.end)]], iter([logged]))
         setattr(history, name, rows)
+    check_units(history)
     first = history.checkpoints[0].time
     for row in range(history.row(history.end)):
         history._steps[history.unit[row]].append(first + row)
-
-
-def _fill(targets: Any, arrays: Iterator[Any]) -> None:
-    """Write arrays of the same types and shapes into arrays that exist."""
-    for target in targets:
-        source = next(arrays)
-        if source.dtype != target.dtype or source.shape != target.shape:
-            raise ValueError(f"an array is {source.dtype} of {source.shape}, not {target.dtype} of {target.shape}")
-        target[...] = source
