@@ -8,6 +8,7 @@ import pytest
 
 import larl
 from larl.policies._confidence_radius import radius
+from larl.policies._lags import dense_context
 from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
 from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 from tests.conftest import THREE_ARMS
@@ -22,25 +23,34 @@ def radius_of(state, arm):
 
 
 @pytest.mark.parametrize("s", [0, 1, 3])
-def test_radius_equals_corrected_lemma_3(s):
+@pytest.mark.parametrize("form", ["theory", "corrected"])
+def test_radius_equals_lemma_3(s, form):
     steps, delta, ridge = 60, 0.1, 0.5
     arms, rewards = play(THREE_ARMS, 6, steps)
-    state = larl.LARL(s, ridge=ridge, radius="theory", delta=delta).init(3, horizon=steps, world=THREE_ARMS)
-    rows: list[list[int]] = [[], [], []]
+    state = larl.LARL(s, ridge=ridge, radius=form, delta=delta).init(3, horizon=steps, world=THREE_ARMS)
+    rows: list[list[np.ndarray]] = [[], [], []]
     biases: list[list[float]] = [[], [], []]
     predictions = steady_predictions(THREE_ARMS, arms, rewards)
     for t in range(steps):
         if t >= s:
-            rows[arms[t]].append(t)
+            rows[arms[t]].append(dense_context(state.lags, s, 3))
             biases[arms[t]].append(THREE_ARMS.beta[arms[t]] * bias_row(THREE_ARMS, s) @ predictions[t - s])
         learn(state, int(arms[t]), float(rewards[t]))
     d, bound = 6 * s + 1, context_bound(THREE_ARMS, s, delta / 2, steps)
     for arm in range(3):
-        log_det = d * math.log(1 + len(rows[arm]) * bound / (ridge * d))
+        x = np.array(rows[arm])
+        inverse = np.linalg.inv(x.T @ x + ridge * np.eye(d))
+        forms = {  # square of the factor of R, factor of the bias
+            "theory": (
+                d * math.log((1 + len(x) * bound / ridge) / (delta / 2)),
+                math.sqrt(sum(row @ inverse @ row for row in x)),
+            ),
+            "corrected": (d * math.log(1 + len(x) * bound / (ridge * d)) + 2 * math.log(2 * 3 / delta), 1.0),
+        }
         expected = (
-            noise_scale(THREE_ARMS)[arm] * math.sqrt(log_det + 2 * math.log(2 * 3 / delta))
+            noise_scale(THREE_ARMS)[arm] * math.sqrt(forms[form][0])
             + math.sqrt(ridge) * np.linalg.norm(reward_parameters(THREE_ARMS, s)[arm])
-            + math.sqrt(np.sum(np.square(biases[arm])))
+            + forms[form][1] * math.sqrt(np.sum(np.square(biases[arm])))
         )
         assert radius_of(state, arm) == pytest.approx(expected, rel=1e-9)
 
@@ -59,7 +69,7 @@ def test_confidence_set_covers_the_true_parameters():
     order[0] = 12
     for run in range(runs):
         arms, rewards = play(THREE_ARMS, run, steps)
-        state = larl.LARL(s, radius="theory", delta=delta).init(3, horizon=steps, world=THREE_ARMS)
+        state = larl.LARL(s, radius="corrected", delta=delta).init(3, horizon=steps, world=THREE_ARMS)
         for t in range(steps):
             learn(state, int(arms[t]), float(rewards[t]))
         for arm in range(3):

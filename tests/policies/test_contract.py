@@ -137,6 +137,7 @@ DETERMINISTIC = [
     larl.LARL(0),
     larl.LARL(3),
     larl.LARL(2, radius="theory"),
+    larl.LARL(2, radius="corrected"),
     larl.LARLBIC(20, s_max=4),
     larl.UCB(),
     larl.ARUCB(2),

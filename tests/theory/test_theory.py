@@ -237,7 +237,7 @@ def test_corrected_bound_has_its_coverage():
     for seed, s in [(0, 1), (1, 2), (2, 0)]:
         world = steady_start(worlds.random(2, 3, seed, radius=0.8))
         bound = regret_bound(world, s, 100, delta=delta)
-        policy = larl.LARL(s, radius="theory", delta=bound.delta)
+        policy = larl.LARL(s, radius="corrected", delta=bound.delta)
         total = larl.compare({"it": policy}, world, horizon=100, trials=runs).total().values
         allowed = delta + 4 * np.sqrt(delta * (1 - delta) / runs)
         assert np.mean(total > bound.total) <= allowed

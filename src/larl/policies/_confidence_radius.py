@@ -1,7 +1,11 @@
-"""LARL with the corrected confidence radius of Lemma 3 (Trella et al. 2025), which needs the world's true parameters.
+"""LARL with the confidence radius of Lemma 3 (Trella et al. 2025), which needs the world's true parameters.
 
-β_{a,t} = R_a √(d log(1 + n_a L/(λd)) + 2 log(2|A|/δ)) + √λ ‖θ_a‖ + √(Σ_j b_j(a,s)²), with the sum over the n_a rows of
-arm a. The biases b_j come from a steady-state filter that runs in parallel. docs/theory.md, section 5, derives it.
+Corrected: β_{a,t} = R_a √(d log(1 + n_a L/(λd)) + 2 log(2|A|/δ)) + √λ ‖θ_a‖ + √(Σ_j b_j(a,s)²).
+Printed: β_{a,t} = R_a √(d log((1 + n_a L/λ)/(δ/2))) + √λ ‖θ_a‖ + τ √(Σ_j b_j(a,s)²), with
+τ² = Σ_j ‖Φ_j‖²_{V_a⁻¹} = d − λ tr V_a⁻¹.
+
+Sums are over the n_a rows of arm a. The biases b_j come from a steady-state filter that runs in parallel.
+docs/theory.md, section 5, derives the corrected radius.
 """
 
 import math
@@ -15,7 +19,7 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue
 from larl.policies._bounds import STEPS, Bound
 from larl.policies._lags import dimension, lag_bounds, pair_count, push, push_missing
-from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, predict_arm
+from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, inverse_trace, predict_arm
 from larl.policies._linalg.simd4 import Floats
 from larl.policies._registry import bind
 from larl.statespace.steady_state import steady_state, steady_state_step
@@ -43,6 +47,7 @@ class TheoryState(NamedTuple):
     size: Floats  # (arms,) ‖θ_a‖
     bound: float  # L(s, δ/2)
     delta: float
+    is_corrected: bool
 
 
 def bounds(initial: TheoryState, state: TheoryState) -> dict[str, Bound]:
@@ -53,13 +58,16 @@ def bounds(initial: TheoryState, state: TheoryState) -> dict[str, Bound]:
 
 @inner
 def radius(state: TheoryState, arm: int) -> float:
-    """Return β_{a,t}(δ) of Lemma 3, corrected: it holds for all arms at once."""
+    """Return β_{a,t}(δ) of Lemma 3; corrected, it holds for all arms at once."""
     d, penalty = dimension(state.lags.indices.size - 1, state.beta.size), state.ridge.penalty
-    noise = state.noise[arm] * math.sqrt(
-        d * math.log(1.0 + state.rows[arm] * state.bound / (penalty * d))
-        + 2.0 * math.log(2.0 * state.beta.size / state.delta)
-    )
-    return noise + math.sqrt(penalty) * state.size[arm] + math.sqrt(state.squared_bias[arm])
+    if state.is_corrected:
+        squared = d * math.log(1.0 + state.rows[arm] * state.bound / (penalty * d))
+        squared += 2.0 * math.log(2.0 * state.beta.size / state.delta)
+        bias = math.sqrt(state.squared_bias[arm])
+    else:
+        squared = d * math.log((1.0 + state.rows[arm] * state.bound / penalty) / (state.delta / 2.0))
+        bias = math.sqrt(max(d - penalty * inverse_trace(state.ridge, arm), 0.0) * state.squared_bias[arm])
+    return state.noise[arm] * math.sqrt(squared) + math.sqrt(penalty) * state.size[arm] + bias
 
 
 def act(state: TheoryState, bits: Bits) -> int:
@@ -122,12 +130,15 @@ def init(
     delta: float,
     horizon: int | None,
     world: "World | None",
+    *,
+    radius: str,
 ) -> TheoryState:
-    """Return the State of LARL with ``radius="theory"``; raise InvalidValue without a LatentAR and a horizon."""
+    """Return the State of LARL with a radius of Lemma 3; raise InvalidValue without a LatentAR and a horizon."""
     from larl.theory import bias_row, context_bound, noise_scale, reward_parameters
 
     if horizon is None or not isinstance(world, LatentAR):
-        raise InvalidValue("LARL", "radius", "theory", "'alpha', or 'theory' in a larl.LatentAR with a known horizon")
+        accepted = f"'alpha', or {radius!r} in a larl.LatentAR with a known horizon"
+        raise InvalidValue("LARL", "radius", radius, accepted)
     if ridge.theta.shape[0] != world.arms:
         raise InvalidValue("LARL", "arms", ridge.theta.shape[0], f"{world.arms}, as many as its world has")
     s, steady, arms = lags.indices.size - 1, steady_state(world), world.arms
@@ -151,4 +162,5 @@ def init(
         size=size,
         bound=context_bound(world, s, delta / 2.0, horizon),
         delta=delta,
+        is_corrected=radius == "corrected",
     )

@@ -112,12 +112,12 @@ class LARL(Policy):
         Width of the confidence interval, in standard errors of the prediction for noise of sd 1.
     ridge : float, > 0, default 1.0
         Penalty λ of each arm's regression: V_a = λI + Σ ΦΦᵀ.
-    radius : {"alpha", "theory"}, default "alpha"
-        ``"theory"`` uses the confidence radius of Lemma 3, corrected, instead of `alpha`. It needs the world's true
-        parameters and a horizon. Its level holds from a steady start (``larl.theory.steady_start``), otherwise after a
-        transient.
+    radius : {"alpha", "theory", "corrected"}, default "alpha"
+        ``"theory"`` uses the confidence radius of Lemma 3 instead of `alpha`, ``"corrected"`` the smaller one that
+        ``larl.theory.regret_bound`` is for. Both need the world's true parameters and a horizon. Their level holds from
+        a steady start (``larl.theory.steady_start``), otherwise after a transient.
     delta : float, 0 < delta < 1, default 0.05
-        Level of the confidence radius with ``radius="theory"``.
+        Level of the confidence radius of Lemma 3.
     context : int, >= 0, default 0
         Length of the observed context of a step; each arm has a coefficient for each of its numbers.
     standardise : bool, default False
@@ -127,7 +127,7 @@ class LARL(Policy):
     Raises
     ------
     larl.InvalidValue
-        If a parameter is out of range, or ``radius="theory"`` is combined with `context` or `standardise`.
+        If a parameter is out of range, or a `radius` of Lemma 3 is combined with `context` or `standardise`.
 
     Examples
     --------
@@ -140,14 +140,14 @@ class LARL(Policy):
     s: int = required(integer(0))
     alpha: float = checked(number(0.0), 1.0)
     ridge: float = checked(number(above=0.0), 1.0)
-    radius: str = checked(one_of("alpha", "theory"), "alpha")
+    radius: str = checked(one_of("alpha", "theory", "corrected"), "alpha")
     delta: float = checked(number(above=0.0, below=1.0), 0.05)
     context: int = checked(integer(0), 0)
     standardise: bool = checked(boolean(), False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.radius == "theory" and (self.context or self.standardise):
+        if self.radius != "alpha" and (self.context or self.standardise):
             accepted = "'alpha' with context > 0 or standardise = True, which the theory does not cover"
             raise InvalidValue("LARL", "radius", self.radius, accepted)
 
@@ -157,7 +157,7 @@ class LARL(Policy):
             raise InvalidValue("LARL", "context", self.context, f"0 or {given}, the length of the world's context")
         ridge = packed_ridge_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
         lags, time = lags_init(self.s, arms, self.context), np.zeros(1, dtype=np.int64)
-        if self.radius == "theory":
-            return _confidence_radius.init(ridge, lags, time, self.delta, horizon, world)
+        if self.radius != "alpha":
+            return _confidence_radius.init(ridge, lags, time, self.delta, horizon, world, radius=self.radius)
         state = LARLState(ridge=ridge, lags=lags, time=time, s=self.s, arms=arms, alpha=self.alpha)
         return standard_init(state) if self.standardise else state

@@ -31,7 +31,7 @@ class RegretBound(NamedTuple):
     trivial : float
         Regret that no policy exceeds over the horizon, with the same confidence.
     delta : float
-        Value of ``delta`` to pass to ``LARL(s, radius="theory", delta=…)``.
+        Value of ``delta`` to pass to ``LARL(s, radius="corrected", delta=…)``.
     reason : str
         Why the bound is infinite; empty if it is finite.
 
@@ -61,7 +61,7 @@ class RegretBound(NamedTuple):
 def regret_bound(
     world: LatentAR, s: int, horizon: int, *, delta: float = 0.05, ridge: float = 1.0, form: str = "corrected"
 ) -> RegretBound:
-    """Return a bound that the regret of LARL(s, radius="theory", delta=bound.delta) exceeds with probability ≤ delta.
+    """Return a bound on the regret of LARL(s, radius="corrected", delta=bound.delta), valid with probability 1 − delta.
 
     This is Theorem 1, computed before the trial. "corrected" has the sum of floors and its deviation as first term, the
     corrected radius of Lemma 3, and an elliptical potential that is clipped at the largest gap. "printed" has the first

@@ -11,6 +11,7 @@ from larl.policies._linalg.packed_ridge import (
     clear_rows,
     dense_inverse,
     dense_theta,
+    inverse_trace,
     packed_ridge_init,
     predict_arm,
     predict_two_arms,
@@ -46,6 +47,11 @@ def compiled_predict(ridge, arm, context):
 @numba.njit
 def compiled_clear(ridge, size):
     clear_rows(ridge, size)
+
+
+@numba.njit
+def compiled_trace(ridge, arm):
+    return inverse_trace(ridge, arm)
 
 
 @numba.njit
@@ -87,6 +93,7 @@ class NormalEquations:
             assert np.allclose(dense_inverse(ridge, arm), inverse, rtol=1e-9, atol=1e-10)
             assert np.array_equal(dense_inverse(ridge, arm), dense_inverse(ridge, arm).T)
             assert np.allclose(dense_theta(ridge, arm), inverse @ moment, rtol=1e-9, atol=1e-10)
+            assert compiled_trace(ridge, arm) == pytest.approx(np.trace(inverse), rel=1e-9)
 
     def score(self, arm: int, x: np.ndarray) -> tuple[float, float]:
         solved = np.linalg.solve(self.gram[arm], np.array([self.moment[arm], x]).T)

@@ -105,6 +105,16 @@ def dense_theta(ridge: PackedRidge, arm: int) -> Floats:
 
 
 @inline
+def inverse_trace(ridge: PackedRidge, arm: int) -> float:
+    """Return tr V_a⁻¹."""
+    total = 0.0
+    for i in range(ridge.column.size // 4):
+        corner = tile_row_start(i) + 4 * i
+        total += ridge.inverse[arm, corner] + ridge.inverse[arm, corner + 1]
+    return total
+
+
+@inline
 def predict_two_arms(
     ridge: PackedRidge, arm: int, other: int, context: SparseContext, count: int
 ) -> tuple[float, float, float, float]:

@@ -168,7 +168,7 @@ def bound_check(k: int, horizon: int, runs: int, delta: float, seed: int) -> Bou
     world = steady_start(worlds.paper(k))
     mixed = regret_bound(world, k, horizon, delta=delta, form="printed")
     bound = regret_bound(world, k, horizon, delta=delta)
-    policy = LARL(k, radius="theory", delta=bound.delta)
+    policy = LARL(k, radius="corrected", delta=bound.delta)
     result = compare({"LARL": policy}, world, horizon=horizon, trials=runs, seed=seed, progress=False)
     total = result.total().values.ravel()
     arms, rewards = result.arm.values[0].astype(np.int64), result.reward.values[0]
