@@ -11,9 +11,9 @@ from larl.service.settings import Settings
 from larl.service.storage.database import Database
 from tests.optional import require
 from tests.service.browser import Browser, Tab, running_browser
+from tests.service.fixed_secrets import fixed_secret
 from tests.service.page_site import Site, serving_site
 from tests.service.processes import fresh_postgres
-from tests.service.secrets import fixed_secret
 from tests.service.token_service import TokenService
 
 

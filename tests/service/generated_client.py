@@ -86,7 +86,7 @@ call(list_issues, "sleep")
 call(export_study, "sleep")
 call(get_study_overview, "sleep")
 call(get_roster, "sleep")
-call(get_unit_overview, "sleep", "u")
+call(get_unit_overview, "sleep", unit="u")
 call(get_session)
 call(log_in, body=models.Login(token=token), x_larl_page="1")
 responses["log_out"] = {"type": "status", "value": log_out.sync_detailed(client=client, x_larl_page="1").status_code}

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from larl.service.http.auth import Auth
+from tests.service.fixed_secrets import fixed_secret
 from tests.service.host import LARL, UCB, Host
-from tests.service.secrets import fixed_secret
 
 TIMEOUT = 120.0  # seconds that a policy may take
 

@@ -20,8 +20,8 @@ from larl.service.core.streams import KeyedStreams
 from larl.service.core.study_config import StudyConfig
 from larl.service.ops.backup import backup, restore
 from larl.service.storage.tables import journal
+from tests.service.fixed_secrets import fixed_secret
 from tests.service.host import LARL, UCB, Host, decision_command, hosts
-from tests.service.secrets import fixed_secret
 from tests.service.splitmix_attack import recover_seed
 from tests.service.test_auth import ROUTES
 from tests.service.test_replay import mismatch

@@ -196,7 +196,7 @@ def test_invalid_queries_and_addresses(client: TestClient) -> None:
         (
             "/v1/studies/sleep/units?x=1",
             422,
-            "x is not a field of this request; accepted: only the fields after, limit",
+            "x is not a field of this request; accepted: only the fields after, limit, unit",
         ),
         ("/v1/studies/sleep/export?format=xls", 422, "format = \"xls\" is not accepted; accepted: 'csv' or 'vw'"),
         ("/v1/nothing", 404, "there is no such address: /v1/nothing; /openapi.json describes the interface"),

@@ -143,7 +143,7 @@ def world_interval(sample: Floats) -> Interval:
 def predicted_lookback(draws: Sequence[PosteriorDraw], rows: int) -> int:
     """Return the s with the smallest predicted regret of LARL in the worlds of the first draws."""
     worlds, horizon = [fitted_world(draw) for draw in draws[:PREDICTED_WORLDS]], min(max(rows, 2), MAX_HORIZON)
-    accepted = range((MAX_CONTEXT - 1) // (2 * worlds[0].arms) + 1)
+    accepted = range(min((MAX_CONTEXT - 1) // (2 * worlds[0].arms), max(LOOKBACKS)) + 1)
     return min(accepted, key=lambda s: sum(predicted_regret(world, s, horizon) for world in worlds))
 
 
