@@ -12,7 +12,6 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
@@ -189,14 +188,14 @@ def _agent(damaged: Path, source: Path) -> Outcome:
     return ("harmless" if decisions[0] == decisions[1] else "different"), ""
 
 
-def run(flips: int, seed: int, folder: Path, kinds: Sequence[str] = KINDS) -> dict[str, Counter[str]]:
+def run(flips: int, seed: int, folder: Path) -> dict[str, Counter[str]]:
     """Flip `flips` bits in files of each kind, one at a time; return counts of the outcomes by kind."""
     source = folder / "source"
     source.mkdir()
     prepare(source)
-    counts = {kind: Counter[str]() for kind in kinds}
+    counts = {kind: Counter[str]() for kind in KINDS}
     pool = _pool()
-    for kind in kinds:
+    for kind in KINDS:
         for number in range(flips):
             try:
                 outcome, details = pool.submit(flip, kind, source, f"{seed} {kind} {number}", folder).result(LIMIT)
