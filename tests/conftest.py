@@ -41,6 +41,7 @@ SPECS: list[Policy] = [
     larl.DiscountedThompson(0.9),
     larl.SlidingWindowThompson(8),
     larl.ChangePointThompson(memory=10),
+    larl.CUSUMUCB(reference=5, threshold=3.0),
     larl.SlidingWindowLinUCB(2, window=15),
     larl.AR2(0.9, 1.0, epoch=30),
     larl.Auto(orders=(1, 3), particles=32),

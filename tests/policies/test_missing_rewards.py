@@ -32,7 +32,7 @@ def updated_state(spec: Policy, steps: list[tuple[int, float]]) -> Any:
     return state
 
 
-@pytest.mark.parametrize("spec", [larl.UCB(), larl.ThompsonSampling()], ids=str)
+@pytest.mark.parametrize("spec", [larl.UCB(), larl.ThompsonSampling(), larl.CUSUMUCB(3, threshold=2.0)], ids=str)
 def test_policies_without_time_ignore_missing_rewards(spec: Policy) -> None:
     seen = [(arm, reward) for arm, reward in history() if not math.isnan(reward)]
     assert same(updated_state(spec, history()), updated_state(spec, seen))

@@ -29,6 +29,7 @@ STANDARDISED = [
     larl.UCB(standardise=True),
     larl.SlidingWindowUCB(30, standardise=True),
     larl.DiscountedUCB(0.9, standardise=True),
+    larl.CUSUMUCB(standardise=True),
 ]
 
 

@@ -15,6 +15,7 @@ from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.auto.policy import Auto
 from larl.policies.change_point_thompson import ChangePointThompson
+from larl.policies.cusum_ucb import CUSUMUCB
 from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
 from larl.policies.dynamic_oracle import DynamicOracle
@@ -36,6 +37,7 @@ from larl.policies.ucb import UCB
 __all__ = [
     "AR2",
     "ARUCB",
+    "CUSUMUCB",
     "LARL",
     "LARLBIC",
     "REGISTRY",
