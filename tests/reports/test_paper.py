@@ -15,6 +15,7 @@ import pytest
 
 import larl
 from larl import worlds
+from larl.reports.grids import point_name
 from larl.reports.paper import Scope, reproduce
 from larl.reports.paper.claims import HOLDS, VERDICTS, Claim
 from larl.reports.paper.experiments import (
@@ -31,7 +32,7 @@ from larl.reports.paper.experiments import (
     tuning_grids,
 )
 from larl.reports.paper.report import claims_html, claims_markdown, page_html, table_html
-from larl.reports.paper.settings import ALL_BASELINES, AUTHORS, THEORY, TUNED, label, point_name
+from larl.reports.paper.settings import ALL_BASELINES, AUTHORS, THEORY, TUNED, label
 from larl.simulation.study import Study
 from larl.theory import random_regret, regret_floor
 from tests.cli.running import run, started

@@ -8,6 +8,7 @@ import pytest
 import larl
 from larl import worlds
 from larl._core.validation import InvalidValue
+from larl.reports.grids import Axis, Grid, choose_setting, point_name
 from larl.reports.paper.claims import FAILS, HOLDS, judge_positive, mean_estimate
 from larl.reports.paper.settings import (
     ALL_BASELINES,
@@ -16,13 +17,9 @@ from larl.reports.paper.settings import (
     EXPLORE,
     HORIZON,
     LARL_BIC,
-    Axis,
-    Grid,
     authors_settings,
-    choose_setting,
     describe_settings,
     grids,
-    point_name,
     reward_range,
     reward_sd,
     theory_settings,

@@ -20,6 +20,7 @@ from larl.policies import (
     SharedLARL,
     SlidingWindowUCB,
 )
+from larl.reports.grids import Grid, TunedSetting, choose_setting, point_name
 from larl.reports.paper.settings import (
     ALL_BASELINES,
     AUTHORS,
@@ -29,13 +30,9 @@ from larl.reports.paper.settings import (
     LARL_TUNED,
     THEORY,
     TUNED,
-    Grid,
-    TunedSetting,
     authors_settings,
-    choose_setting,
     grids,
     label,
-    point_name,
     theory_settings,
 )
 from larl.simulation.result import Result

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from larl import worlds
+from larl.reports.grids import TunedSetting
 from larl.reports.paper import published
 from larl.reports.paper.claims import (
     CHANGED,
@@ -29,17 +30,7 @@ from larl.reports.paper.claims import (
     total_regrets,
 )
 from larl.reports.paper.experiments import ALTERNATING, KALMAN, ORDERS, noise_name, world_name
-from larl.reports.paper.settings import (
-    AUTHORS,
-    BASELINES,
-    HORIZON,
-    LARL_BIC,
-    LARL_TUNED,
-    THEORY,
-    TUNED,
-    TunedSetting,
-    label,
-)
+from larl.reports.paper.settings import AUTHORS, BASELINES, HORIZON, LARL_BIC, LARL_TUNED, THEORY, TUNED, label
 from larl.simulation.result import Result
 
 SOURCES = {AUTHORS: "with the authors' settings", THEORY: "with their theory's settings", TUNED: "tuned"}

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from larl import worlds
 from larl.policies import UCB
+from larl.reports.grids import TunedSetting, point_name
 from larl.reports.paper import regret_claims
 from larl.reports.paper.alpha_figure import Curve, plot_alpha
 from larl.reports.paper.claims import settings_in
@@ -20,10 +21,8 @@ from larl.reports.paper.settings import (
     LARL_TUNED,
     THEORY,
     TUNED,
-    TunedSetting,
     grids,
     label,
-    point_name,
     theory_settings,
 )
 from larl.simulation import plots
