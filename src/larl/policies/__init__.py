@@ -23,6 +23,7 @@ from larl.policies.exp3 import Exp3
 from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
+from larl.policies.mucb import MUCB
 from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
 from larl.policies.rexp3 import Rexp3
@@ -40,6 +41,7 @@ __all__ = [
     "CUSUMUCB",
     "LARL",
     "LARLBIC",
+    "MUCB",
     "REGISTRY",
     "UCB",
     "AdaptiveLARL",

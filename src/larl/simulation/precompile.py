@@ -24,6 +24,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "KalmanOracle": ({}, {"filter": "steady"}),
     "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
+    "MUCB": ({}, {"standardise": True}),
     "Rexp3": ({"variation": 10.0},),
     "SlidingWindowLinUCB": ({"s": 1, "window": 20},),
     "SlidingWindowThompson": ({"window": 20},),
