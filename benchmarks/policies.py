@@ -20,6 +20,7 @@ WORLD, HORIZON, SECONDS, PASSES = worlds.paper(5), 200, 0.15, 4
 AGENT_POLICIES = ("LARL", "DiscountedUCB", "SlidingWindowUCB", "KalmanOracle", "AdaptiveLARL", "SharedLARL", "Auto")
 TYPICAL: dict[str, Policy] = {
     "LARL": larl.LARL(5),
+    "DiscountedLinUCB": larl.DiscountedLinUCB(5, 0.98),
     "SlidingWindowLinUCB": larl.SlidingWindowLinUCB(5, 50),
     "ARUCB": larl.ARUCB(5),
 }

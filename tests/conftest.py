@@ -44,6 +44,7 @@ SPECS: list[Policy] = [
     larl.CUSUMUCB(reference=5, threshold=3.0),
     larl.MUCB(window=4, threshold=1.5, gamma=0.2),
     larl.SlidingWindowLinUCB(2, window=15),
+    larl.DiscountedLinUCB(2, 0.9),
     larl.AR2(0.9, 1.0, epoch=30),
     larl.Auto(orders=(1, 3), particles=32),
     larl.Auto(alpha=1.0, memory=20, orders=(2,), particles=16),

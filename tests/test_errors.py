@@ -189,6 +189,7 @@ def test_every_public_name_can_be_loaded():
         (larl.ARUCB(10**9), "order"),
         (larl.SlidingWindowUCB(10**12), "window"),
         (larl.SlidingWindowLinUCB(10**6, window=10), "s"),
+        (larl.DiscountedLinUCB(10**6, 0.9), "s"),
         (larl.AdaptiveLARL(10**6), "s_max"),
         (larl.ChangePointThompson(memory=10**12), "memory"),
     ],

@@ -146,6 +146,7 @@ DETERMINISTIC = [
     larl.SlidingWindowUCB(12),
     larl.DiscountedUCB(0.9),
     larl.SlidingWindowLinUCB(2, window=15),
+    larl.DiscountedLinUCB(2, 0.9),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),
     larl.AdaptiveLARL(3),

@@ -25,6 +25,7 @@ larl.DiscountedThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCal
 larl.SlidingWindowUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.DiscountedLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

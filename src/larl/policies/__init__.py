@@ -16,6 +16,7 @@ from larl.policies.ar_ucb import ARUCB
 from larl.policies.auto.policy import Auto
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.cusum_ucb import CUSUMUCB
+from larl.policies.discounted_linucb import DiscountedLinUCB
 from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
 from larl.policies.dynamic_oracle import DynamicOracle
@@ -47,6 +48,7 @@ __all__ = [
     "AdaptiveLARL",
     "Auto",
     "ChangePointThompson",
+    "DiscountedLinUCB",
     "DiscountedThompson",
     "DiscountedUCB",
     "DynamicOracle",

@@ -19,6 +19,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "AR2": ({"alpha": 0.9, "sigma": 1.0},),
     "ARUCB": ({"order": 1},),
     "CUSUMUCB": ({}, {"standardise": True}),
+    "DiscountedLinUCB": ({"s": 1, "discount": 0.9}, {"s": 1, "discount": 0.9, "standardise": True}),
     "DiscountedThompson": ({"discount": 0.9},),
     "DiscountedUCB": ({"discount": 0.9}, {"discount": 0.9, "standardise": True}),
     "KalmanOracle": ({}, {"filter": "steady"}),
