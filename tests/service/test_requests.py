@@ -144,6 +144,15 @@ def test_content_type_with_a_charset_gets_the_same_response(service: TokenServic
         assert one.status_code in ((200, 400, 404, 422) if role == "admin" else (400, 401, 403, 422))
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [("/v1/studies/a%0Ab/decisions", 422), ("/v1/studies/a%0Ab/units", 422), ("/a%0Ab", 404)]
+)
+def test_path_with_a_newline_is_refused(service: TokenService, path: str, status: int) -> None:
+    response = service.request(service.admin, "GET", path)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+
+
 def test_unknown_study_has_no_lists(service: TokenService) -> None:
     for path in ("", "/units", "/decisions", "/rewards", "/issues", "/export", "/overview", "/roster"):
         assert service.request(service.admin, "GET", f"/v1/studies/nothing{path}").status_code == 404, path

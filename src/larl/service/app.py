@@ -1,5 +1,6 @@
 """The service as an ASGI application: commands are plain Starlette routes, everything else is FastAPI."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -62,7 +63,9 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
 
     api = _make_api()
     fast = [route.plain() for route in commands.router.routes if isinstance(route, CommandRoute)]
-    app = Application(routes=[*fast, Mount("/", api)], lifespan=lifespan)
+    others = Mount("/", api)
+    others.path_regex = re.compile("^/(?P<path>.*)$", re.DOTALL)  # Starlette's pattern has no newline in a path
+    app = Application(routes=[*fast, others], lifespan=lifespan)
     app.settings = settings
     app.state.service = api.state.service = service
     return app
