@@ -42,6 +42,8 @@ SPECS: list[Policy] = [
     larl.SlidingWindowThompson(8),
     larl.ChangePointThompson(memory=10),
     larl.CUSUMUCB(reference=5, threshold=3.0),
+    larl.GLRklUCB(delta=0.5, memory=10),
+    larl.GLRklUCB(alpha=0.2, restart="local", rewards="bernoulli", memory=20, every=2),
     larl.MUCB(window=4, threshold=1.5, gamma=0.2),
     larl.SlidingWindowLinUCB(2, window=15),
     larl.DiscountedLinUCB(2, 0.9),

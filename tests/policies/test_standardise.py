@@ -30,6 +30,8 @@ STANDARDISED = [
     larl.SlidingWindowUCB(30, standardise=True),
     larl.DiscountedUCB(0.9, standardise=True),
     larl.CUSUMUCB(standardise=True),
+    larl.MUCB(standardise=True),
+    larl.GLRklUCB(standardise=True),
 ]
 
 

@@ -21,6 +21,7 @@ from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
 from larl.policies.dynamic_oracle import DynamicOracle
 from larl.policies.exp3 import Exp3
+from larl.policies.glr_klucb import GLRklUCB
 from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
@@ -53,6 +54,7 @@ __all__ = [
     "DiscountedUCB",
     "DynamicOracle",
     "Exp3",
+    "GLRklUCB",
     "KalmanOracle",
     "Policy",
     "PredictiveSampling",

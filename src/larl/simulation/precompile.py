@@ -22,6 +22,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "DiscountedLinUCB": ({"s": 1, "discount": 0.9}, {"s": 1, "discount": 0.9, "standardise": True}),
     "DiscountedThompson": ({"discount": 0.9},),
     "DiscountedUCB": ({"discount": 0.9}, {"discount": 0.9, "standardise": True}),
+    "GLRklUCB": ({}, {"standardise": True}),
     "KalmanOracle": ({}, {"filter": "steady"}),
     "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
