@@ -9,6 +9,7 @@ from nbclient import NotebookClient
 
 SETUP = """
 import larl
+import pandas as pd
 from larl import worlds
 policies = {"UCB": larl.UCB(), "random": larl.Random()}
 """
@@ -19,6 +20,11 @@ CELLS = [
     "result.plot_wins()",
     "larl.compare(policies, worlds.paper(1), horizon=5, trials=5, progress=False).plot_regret()",
     "larl.compare(policies, worlds.paper(1), horizon=0, trials=5, progress=True)",
+    "worlds.paper(1)",
+    "larl.LARL(s=5)",
+    "result",
+    "larl.Agent(larl.UCB(), arms=['<off>', 'on']).decide()",
+    "larl.diagnose(pd.DataFrame({'t': range(12), 'a': [0, 1] * 6, 'r': range(12)}), progress=False)",
 ]
 
 
@@ -27,7 +33,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     """Run the notebook and return the outputs of each cell."""
     folder = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    notebook.cells[-1].metadata["tags"] = ["raises-exception"]
+    notebook.cells[5].metadata["tags"] = ["raises-exception"]
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     nbformat.write(notebook, folder / "run.ipynb")
     return [cell.outputs for cell in notebook.cells]
@@ -54,3 +60,21 @@ def test_refused_comparison_shows_no_progress(outputs):
     (output,) = outputs[5]
     assert output["output_type"] == "error"
     assert output["ename"] == "InvalidValue"
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        (6, ["LatentAR", "<td>gammas</td><td>(0.9,)</td>"]),
+        (7, ["LARL", "<td>s</td><td>5</td>", "<td>alpha</td><td>1.0</td>"]),
+        (8, ["2 policy, 2000 trial", "<th>UCB</th>", "<th>mean</th>"]),
+        (9, ["Decision of step 0", "<td>&lt;off&gt;</td><td>1</td><td>chosen</td>", "<td>on</td><td>0</td><td></td>"]),
+        (10, ["12 rewards of 1 unit", "<td>too little data</td>"]),
+    ],
+)
+def test_object_is_shown_as_a_table(outputs, cell, texts):
+    (output,) = outputs[cell]
+    html = output["data"]["text/html"]
+    for text in texts:
+        assert text in html
+    assert "<off>" not in html

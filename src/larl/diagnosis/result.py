@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from larl._core.files import write_atomically
+from larl._core.html import html_table
 from larl.diagnosis.answers import Answer, answer_questions, format_p_value
 from larl.diagnosis.drift import Drift
 from larl.diagnosis.estimates import Estimates, Interval, central_interval
@@ -78,6 +79,10 @@ class Diagnosis:
             periods=self.periods,
             shared_drift=self.shared_drift,
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(each.question, each.verdict, each.answer) for each in self.answers]
+        return html_table(self.about, rows, ("question", "verdict", "answer"))
 
     def __repr__(self) -> str:
         best = f", best: {self.replay.best}" if self.replay else ""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._core.compile import fields_nan
+from larl._core.html import html_table
 from larl._core.validation import InvalidValue, integer, number, optional
 from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.kernels import choose
@@ -115,6 +116,15 @@ class Decision(NamedTuple):
     width: float | None
     explored: bool
     unit: str | None = None
+
+    def _repr_html_(self) -> str:
+        chosen = {self.arm: "chosen by min_probability" if self.explored else "chosen"}
+        rows = [(name, f"{each:.4g}", chosen.get(name, "")) for name, each in self.probabilities.items()]
+        unit = f" of unit {self.unit}" if self.unit is not None else ""
+        title = f"Decision of step {self.t}{unit}: {'no arm available' if self.arm is None else self.arm}"
+        if self.expected is not None:
+            title += f", expected reward {self.expected:.4g}"
+        return html_table(title, rows, ("arm", "probability", ""))
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as a dictionary of JSON types, by field."""

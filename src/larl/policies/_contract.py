@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from larl._core.compile import fields_nan, generic, has_implementation
+from larl._core.html import html_fields
 from larl._core.random import Bits
 from larl._core.validation import check_fields, required
 from larl.policies._probabilities import Floats, Mask, one_hot, uniform_probabilities
@@ -69,6 +70,9 @@ class Policy:
             If the policy needs a horizon or a world and does not get one that it can use.
         """
         raise TypeError(f"{type(self).__name__} must define init(arms, *, horizon, world)")
+
+    def _repr_html_(self) -> str:
+        return html_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy's name and parameters as JSON types."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from larl._core.html import html_fields
 from larl._core.validation import (
     InvalidValue,
     Matrix,
@@ -76,6 +77,9 @@ class World:
     def state_of(self, latent: Any) -> Any:  # noqa: ARG002
         """Return the latent state of the current step; nan if the world has none. `latent` comes from `latent()`."""
         return math.nan
+
+    def _repr_html_(self) -> str:
+        return html_fields(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the world as JSON types. `larl.worlds.from_dict` reads them."""
