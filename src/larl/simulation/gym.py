@@ -1,4 +1,4 @@
-"""Worlds as Gymnasium environments. Importing this module registers "larl/LatentAR-v0"."""
+"""Worlds of every class as Gymnasium environments. Importing this module registers "larl/LatentAR-v0"."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Observation = NDArray[np.float64]
 
 
 class LatentAREnv(gymnasium.Env[Observation, np.int64]):
-    """A world as a Gymnasium environment, with one action for each arm.
+    """A world of any class as a Gymnasium environment, with one action for each arm.
 
     A bandit has no observations, so the observation is the last reward, and 0 before the first. `info` has quantities
     of the step that only the simulator knows: `mean_rewards`, `optimal_action`, `regret` and `latent_state`. After

@@ -88,12 +88,22 @@ def read_world(values: Mapping[str, Any], owner: str) -> World:
         raise InvalidValue(owner, "keys", sorted(values), "no other key beside paper = … or random = {…}")
     if "paper" in values:
         return worlds.paper(values["paper"])
-    if not isinstance(values["random"], Mapping) or not {"k", "arms", "seed"} <= set(values["random"]):
-        accepted = "{k = …, arms = …, seed = …} and optionally radius = …, m = …"
-        raise InvalidValue(owner, "random", values["random"], accepted)
-    for name in set(values["random"]) - {"m", "k", "arms", "seed", "radius"}:
-        raise InvalidValue(owner, f"random.{name}", values["random"][name], "only m, k, arms, seed and radius")
-    return (worlds.random_vector if "m" in values["random"] else worlds.random)(**values["random"])
+    return _read_random_world(values["random"], owner)
+
+
+def _read_random_world(values: Any, owner: str) -> World:
+    """Return a random world; its keys decide the class."""
+    given = set(values) if isinstance(values, Mapping) else set()
+    is_markov = "states" in given
+    if not ({"states", "arms", "seed"} if is_markov else {"k", "arms", "seed"}) <= given:
+        accepted = "{k = …, arms = …, seed = …} and optionally radius = …, m = …; or {states = …, arms = …, seed = …}"
+        raise InvalidValue(owner, "random", values, accepted)
+    known = ("states", "arms", "seed", "persistence", "sigma_r") if is_markov else ("m", "k", "arms", "seed", "radius")
+    for name in given - set(known):
+        raise InvalidValue(owner, f"random.{name}", values[name], f"only {', '.join(known[:-1])} and {known[-1]}")
+    if is_markov:
+        return worlds.random_markov(**values)
+    return (worlds.random_vector if "m" in given else worlds.random)(**values)
 
 
 def _check_world_names(values: Mapping[str, Any], owner: str) -> None:

@@ -7,7 +7,7 @@
 `decompose`: the exact split of regret into the floor and the cost of learning, which the paper does not give.
 `lookback`: the expected regret of LARL(s) and the best s, which the paper leaves open; for a LatentAR.
 `regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
-LatentAR and LatentVAR.
+LatentAR, LatentVAR and LatentMarkov.
 """
 
 from larl.theory.bounds import RegretBound as RegretBound

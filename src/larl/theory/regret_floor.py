@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from larl._core.compile import copy_fields, kernel
 from larl._core.random import WORLD, stream
-from larl._core.validation import integer
+from larl._core.validation import InvalidValue, integer
 from larl.statespace.kalman import (
     best_arm,
     condition,
@@ -18,14 +18,24 @@ from larl.statespace.kalman import (
     initial_filter_state,
     predict,
     update_filter,
-    validate_linear_world,
 )
 from larl.statespace.steady_state import common_measurement, steady_state
 from larl.theory.expected_maximum import expected_best_mean
+from larl.theory.markov_floor import random_markov_regret, simulated_regrets
 from larl.worlds.base import LinearGaussianWorld
 from larl.worlds.kernels import advance, begin
+from larl.worlds.latent_markov import LatentMarkov
 
 Floats = NDArray[np.float64]
+FilterableWorld = LinearGaussianWorld | LatentMarkov
+TRIALS, STEPS = 100, 4000  # of a simulated floor
+
+
+def _validate_world(function: str, world: Any) -> None:
+    """Raise InvalidValue if there is no exact filter for the world."""
+    if not isinstance(world, FilterableWorld):
+        accepted = "a larl.LatentAR, a larl.LatentVAR or a larl.worlds.LatentMarkov"
+        raise InvalidValue(function, "world", world, accepted)
 
 
 def _stationary_best_mean(world: LinearGaussianWorld, cov: Floats) -> float:
@@ -33,17 +43,17 @@ def _stationary_best_mean(world: LinearGaussianWorld, cov: Floats) -> float:
     return expected_best_mean(world.mu, world.loadings, world.long_run_mean, cov)
 
 
-def regret_floor(world: LinearGaussianWorld) -> float:
+def regret_floor(world: FilterableWorld) -> float:
     """Return the long-run expected regret per step of the policy that knows all parameters and filters exactly.
 
     If every arm measures the same y = uᵀz equally well, the filter's prediction is ỹ ~ N(uᵀm, uᵀ(S − P)u), and the
-    regret is E max_a(μ_a + b_a y) − E max_a(μ_a + b_a ỹ). Otherwise the information depends on the arms played, and the
-    floor is simulated: ``greedy_regret(world).mean``. A policy that explores to gain information may then have less
-    regret, but not less than `regret_lower_bound`.
+    regret is E max_a(μ_a + b_a y) − E max_a(μ_a + b_a ỹ). Otherwise, and in a LatentMarkov, the information depends on
+    the arms played, and the floor is simulated: ``greedy_regret(world).mean``. A policy that explores to gain
+    information may then have less regret, but not less than `regret_lower_bound`.
 
     Parameters
     ----------
-    world : LatentAR or LatentVAR
+    world : LatentAR, LatentVAR or LatentMarkov
         The world.
 
     Returns
@@ -57,8 +67,9 @@ def regret_floor(world: LinearGaussianWorld) -> float:
     >>> round(larl.theory.regret_floor(larl.worlds.paper(1)), 3)
     0.279
     """
-    measurement = common_measurement(validate_linear_world("regret_floor", "world", world))
-    if measurement is None:
+    _validate_world("regret_floor", world)
+    measurement = None if isinstance(world, LatentMarkov) else common_measurement(world)
+    if measurement is None or isinstance(world, LatentMarkov):
         return greedy_regret(world).mean
     u, b, _ = measurement
     m, steady = world.m, steady_state(world)
@@ -94,14 +105,16 @@ def _simulate_greedy(latent: Any, start: Any, seed: int, burn_in: int, steps: in
         regret[trial] = total / steps
 
 
-def greedy_regret(world: LinearGaussianWorld, trials: int = 100, steps: int = 4000, seed: int = 0) -> SimulatedMean:
-    """Simulate the long-run regret per step of `KalmanOracle`, which plays the best arm at the exact filter's mean.
+def greedy_regret(world: FilterableWorld, trials: int = TRIALS, steps: int = STEPS, seed: int = 0) -> SimulatedMean:
+    """Simulate the long-run regret per step of `KalmanOracle` (in a LatentMarkov: `MarkovOracle`).
+
+    It plays the arm with the largest expected mean under the exact filter.
 
     Trials have a stationary start. Steps count after a burn-in that reduces the influence of the start to 0.1%.
 
     Parameters
     ----------
-    world : LatentAR or LatentVAR
+    world : LatentAR, LatentVAR or LatentMarkov
         The world.
     trials : int, >= 2, default 100
         Number of simulated trials.
@@ -123,7 +136,15 @@ def greedy_regret(world: LinearGaussianWorld, trials: int = 100, steps: int = 40
     """
     trials, steps = integer(2)("greedy_regret", "trials", trials), integer(1)("greedy_regret", "steps", steps)
     seed = integer(0, 2**63 - 1)("greedy_regret", "seed", seed)
-    return _greedy_regret(validate_linear_world("greedy_regret", "world", world), trials, steps, seed)
+    _validate_world("greedy_regret", world)
+    if isinstance(world, LatentMarkov):
+        return _simulated_mean(np.array(simulated_regrets(world, trials, steps, seed, is_full=False)))
+    return _greedy_regret(world, trials, steps, seed)
+
+
+def _simulated_mean(regret: Floats) -> SimulatedMean:
+    """Return the mean over trials and its standard error."""
+    return SimulatedMean(float(regret.mean()), float(regret.std(ddof=1) / math.sqrt(regret.size)))
 
 
 @lru_cache(maxsize=256)
@@ -133,18 +154,19 @@ def _greedy_regret(world: LinearGaussianWorld, trials: int, steps: int, seed: in
     burn_in = world.k + math.ceil(math.log(1e-3) / math.log(min(max(world.spectral_radius, 1e-3), 0.999)))
     regret = np.empty(trials)
     _simulate_greedy(stationary.latent(), initial_filter_state(stationary), seed, burn_in, steps, regret)
-    return SimulatedMean(float(regret.mean()), float(regret.std(ddof=1) / math.sqrt(trials)))
+    return _simulated_mean(regret)
 
 
-def regret_lower_bound(world: LinearGaussianWorld) -> float:
+def regret_lower_bound(world: FilterableWorld) -> float:
     """Return a long-run regret per step that no policy can go below.
 
     It is the regret with full information: every step shows the rewards of all arms. With P the error covariance of
-    that filter, it is E max_a(μ_a + β_aᵀz) for z ~ N(m, S) minus the same for z ~ N(m, S − P).
+    that filter, it is E max_a(μ_a + β_aᵀz) for z ~ N(m, S) minus the same for z ~ N(m, S − P). In a LatentMarkov the
+    filter is simulated (100 trials of 4,000 steps).
 
     Parameters
     ----------
-    world : LatentAR or LatentVAR
+    world : LatentAR, LatentVAR or LatentMarkov
         The world.
 
     Returns
@@ -159,7 +181,10 @@ def regret_lower_bound(world: LinearGaussianWorld) -> float:
     >>> larl.theory.regret_lower_bound(world) < larl.theory.regret_floor(world)
     True
     """
-    m, cov = validate_linear_world("regret_lower_bound", "world", world).m, _full_information_cov(world)
+    _validate_world("regret_lower_bound", world)
+    if isinstance(world, LatentMarkov):
+        return _simulated_mean(np.array(simulated_regrets(world, TRIALS, STEPS, 0, is_full=True))).mean
+    m, cov = world.m, _full_information_cov(world)
     stationary = world.stationary_cov[:m, :m]
     difference = _stationary_best_mean(world, stationary) - _stationary_best_mean(world, stationary - cov[:m, :m])
     return max(difference, 0.0)
@@ -179,12 +204,12 @@ def _full_information_cov(world: LinearGaussianWorld) -> Floats:
     return cov
 
 
-def random_regret(world: LinearGaussianWorld) -> float:
+def random_regret(world: FilterableWorld) -> float:
     """Return the long-run expected regret per step of choosing arms uniformly at random.
 
     Parameters
     ----------
-    world : LatentAR or LatentVAR
+    world : LatentAR, LatentVAR or LatentMarkov
         The world.
 
     Returns
@@ -198,17 +223,19 @@ def random_regret(world: LinearGaussianWorld) -> float:
     >>> round(larl.theory.random_regret(larl.worlds.paper(1)), 3)
     1.83
     """
-    world = validate_linear_world("random_regret", "world", world)
+    _validate_world("random_regret", world)
+    if isinstance(world, LatentMarkov):
+        return random_markov_regret(world)
     average = float(np.mean(world.system.mu + world.loadings @ world.long_run_mean))
     return _stationary_best_mean(world, world.stationary_cov[: world.m, : world.m]) - average
 
 
-def predictability(world: LinearGaussianWorld) -> float:
+def predictability(world: FilterableWorld) -> float:
     """Return 1 − regret_floor/random_regret: the share of random regret that the best-informed policy avoids.
 
     Parameters
     ----------
-    world : LatentAR or LatentVAR
+    world : LatentAR, LatentVAR or LatentMarkov
         The world.
 
     Returns
@@ -222,5 +249,6 @@ def predictability(world: LinearGaussianWorld) -> float:
     >>> round(larl.theory.predictability(larl.worlds.paper(1)), 2)
     0.85
     """
-    regret = random_regret(validate_linear_world("predictability", "world", world))
+    _validate_world("predictability", world)
+    regret = random_regret(world)
     return 1.0 - regret_floor(world) / regret if regret > 0.0 else 0.0

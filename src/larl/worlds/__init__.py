@@ -4,10 +4,12 @@ from larl.worlds.base import LinearGaussianWorld as LinearGaussianWorld
 from larl.worlds.base import LinearSystem as LinearSystem
 from larl.worlds.base import World as World
 from larl.worlds.latent_ar import LatentAR as LatentAR
+from larl.worlds.latent_markov import LatentMarkov as LatentMarkov
 from larl.worlds.latent_var import LatentVAR as LatentVAR
 from larl.worlds.presets import PAPER_GAMMAS as PAPER_GAMMAS
 from larl.worlds.presets import paper as paper
 from larl.worlds.presets import random as random
+from larl.worlds.presets import random_markov as random_markov
 from larl.worlds.presets import random_vector as random_vector
 from larl.worlds.simulator import Simulator as Simulator
 from larl.worlds.start import JointNormal as JointNormal

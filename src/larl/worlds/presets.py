@@ -1,4 +1,4 @@
-"""Ready-made worlds: the paper's three, and random worlds with a given spectral radius."""
+"""Ready-made worlds: the paper's three, and random worlds with a given spectral radius or persistence."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from larl._core.validation import InvalidValue, integer, number
 from larl.worlds.latent_ar import LatentAR
+from larl.worlds.latent_markov import LatentMarkov
 from larl.worlds.latent_var import LatentVAR
 from larl.worlds.start import Normal
 
@@ -123,6 +124,54 @@ def random_vector(m: int, k: int, arms: int, seed: int, radius: float = 0.9) -> 
     m = integer(1)("worlds.random_vector", "m", m)
     gammas, beta, mu = _draw_parameters("worlds.random_vector", m, k, arms, seed, radius)
     return LatentVAR(gammas=gammas.tolist(), beta=beta.tolist(), mu=mu.tolist())
+
+
+def random_markov(states: int, arms: int, seed: int, persistence: float = 0.95, sigma_r: float = 1.0) -> LatentMarkov:
+    """Return a random `LatentMarkov` with a stationary start.
+
+    A state stays with probability `persistence`; the other probabilities of its row are a uniformly distributed share
+    of the rest. The means are standard normal. With two or more states they are drawn again until the best arm is not
+    the same in all states.
+
+    Parameters
+    ----------
+    states : int, >= 1
+        Number of states.
+    arms : int, >= 2
+        Number of arms.
+    seed : int, >= 0
+        The same seed gives the same world.
+    persistence : float, in [0, 1), default 0.95
+        Probability of staying in a state.
+    sigma_r : float, >= 0, default 1.0
+        Standard deviation of the reward noise, in units of the reward.
+
+    Returns
+    -------
+    LatentMarkov
+
+    Examples
+    --------
+    >>> import larl
+    >>> world = larl.worlds.random_markov(states=3, arms=2, seed=7, persistence=0.9)
+    >>> world.states, world.arms, world.transition[0][0]
+    (3, 2, 0.9)
+    """
+    states, arms = (
+        integer(1)("worlds.random_markov", "states", states),
+        integer(2)("worlds.random_markov", "arms", arms),
+    )
+    persistence = number(0.0, below=1.0)("worlds.random_markov", "persistence", persistence)
+    generator = np.random.default_rng(integer(0)("worlds.random_markov", "seed", seed))
+    transition = np.eye(states)
+    for state in range(states if states > 1 else 0):
+        others = np.arange(states) != state
+        transition[state, others] = (1.0 - persistence) * generator.dirichlet(np.ones(states - 1))
+        transition[state, state] = persistence
+    means = generator.normal(size=(states, arms))
+    while states > 1 and np.ptp(means.argmax(axis=1)) == 0:
+        means = generator.normal(size=(states, arms))
+    return LatentMarkov(transition=transition.tolist(), means=means.tolist(), sigma_r=sigma_r)
 
 
 def _draw_parameters(owner: str, m: int, k: int, arms: int, seed: int, radius: float) -> tuple[Any, Any, Any]:

@@ -83,7 +83,8 @@ class Simulator:
 
     @property
     def z(self) -> Any:
-        """The latent state of this step: a float, an array (m,) in a `LatentVAR`, nan in a world without one."""
+        """The latent state of this step: a float, an array (m,) in a `LatentVAR`, an int in a
+        `LatentMarkov`, nan in a world without one."""
         return self._world.state_of(self._latent)
 
     @property

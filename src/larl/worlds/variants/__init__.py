@@ -6,6 +6,7 @@ from typing import Any
 from larl._core.validation import InvalidValue, known_fields, mapping
 from larl.worlds.base import LinearGaussianWorld, World
 from larl.worlds.latent_ar import LatentAR
+from larl.worlds.latent_markov import LatentMarkov
 from larl.worlds.latent_var import LatentVAR
 from larl.worlds.variants.burden import Burden as Burden
 from larl.worlds.variants.change_points import ChangePoints as ChangePoints
@@ -21,6 +22,7 @@ WORLD_CLASSES: dict[str, type[World]] = {
     for world_class in (
         LatentAR,
         LatentVAR,
+        LatentMarkov,
         HeavyTails,
         Burden,
         Contextual,
