@@ -3,6 +3,9 @@
 from larl.worlds.base import LinearGaussianWorld as LinearGaussianWorld
 from larl.worlds.base import LinearSystem as LinearSystem
 from larl.worlds.base import World as World
+from larl.worlds.extend import register_latent as register_latent
+from larl.worlds.extend import start_bits as start_bits
+from larl.worlds.extend import step_bits as step_bits
 from larl.worlds.latent_ar import LatentAR as LatentAR
 from larl.worlds.latent_markov import LatentMarkov as LatentMarkov
 from larl.worlds.latent_var import LatentVAR as LatentVAR
