@@ -55,6 +55,7 @@ SPECS: list[Policy] = [
     larl.RoundRobin(),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),
+    larl.KalmanUCB(0.5),
     larl.DynamicOracle(),
 ]
 assert {type(spec).__name__ for spec in SPECS} == set(REGISTRY), "every registered policy has a spec here"

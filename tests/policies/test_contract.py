@@ -149,6 +149,7 @@ DETERMINISTIC = [
     larl.DiscountedLinUCB(2, 0.9),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),
+    larl.KalmanUCB(0.5),
     larl.AdaptiveLARL(3),
 ]
 

@@ -43,6 +43,7 @@ larl.UCB()
 larl.Auto()
 larl.Exp3()
 larl.KalmanOracle()
+larl.KalmanUCB()
 larl.worlds.ChangePoints()
 
 # Sequences and arrays of any kind of number.

@@ -23,6 +23,7 @@ from larl.policies.dynamic_oracle import DynamicOracle
 from larl.policies.exp3 import Exp3
 from larl.policies.glr_klucb import GLRklUCB
 from larl.policies.kalman_oracle import KalmanOracle
+from larl.policies.kalman_ucb import KalmanUCB
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
 from larl.policies.mucb import MUCB
@@ -56,6 +57,7 @@ __all__ = [
     "Exp3",
     "GLRklUCB",
     "KalmanOracle",
+    "KalmanUCB",
     "Policy",
     "PredictiveSampling",
     "Random",

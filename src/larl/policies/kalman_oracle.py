@@ -112,7 +112,7 @@ class KalmanOracle(Policy):
 
     It does not explore. No policy has less expected regret in a world in which all arms give the same information about
     z. If the arms differ in that (common noise and unequal |β|, an arm with β = 0, vectors β in different directions),
-    a policy that explores may have less.
+    a policy that explores, such as `KalmanUCB`, may have less.
 
     Parameters
     ----------
