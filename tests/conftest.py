@@ -41,6 +41,7 @@ SPECS: list[Policy] = [
     larl.DiscountedThompson(0.9),
     larl.SlidingWindowThompson(8),
     larl.ChangePointThompson(memory=10),
+    larl.ResetThompson(memory=5),
     larl.CUSUMUCB(reference=5, threshold=3.0),
     larl.GLRklUCB(delta=0.5, memory=10),
     larl.GLRklUCB(alpha=0.2, restart="local", rewards="bernoulli", memory=20, every=2),

@@ -29,6 +29,7 @@ from larl.policies.larl_bic import LARLBIC
 from larl.policies.mucb import MUCB
 from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
+from larl.policies.reset_thompson import ResetThompson
 from larl.policies.rexp3 import Rexp3
 from larl.policies.round_robin import RoundRobin
 from larl.policies.shared_larl.policy import SharedLARL
@@ -61,6 +62,7 @@ __all__ = [
     "Policy",
     "PredictiveSampling",
     "Random",
+    "ResetThompson",
     "Rexp3",
     "RoundRobin",
     "SharedLARL",

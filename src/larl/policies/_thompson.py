@@ -42,3 +42,46 @@ def sample_action_probabilities(
     argmax_normal_probabilities(mean, sd, available, probabilities)
     for arm in range(plays.size):
         out[arm] += weight * probabilities[arm]
+
+
+@inline
+def drawn_hypothesis(weight: Floats, used: int, u: float) -> int:
+    """Return one of the first `used` hypotheses, with their weights as probabilities, for u uniform in [0, 1)."""
+    for i in range(used):
+        u -= weight[i]
+        if u < 0.0:
+            return i
+    return used - 1
+
+
+@inline
+def condition_hypotheses(
+    weight: Floats, plays: Floats, total: Floats, used: int, reward: float, sigma: float, prior_sd: float
+) -> float:
+    """Update the first `used` hypotheses with a reward; return the sum of their weights, which are not normalised."""
+    largest, mass = -math.inf, 0.0
+    for i in range(used):  # the weights are logarithms until the second loop
+        mean, sd = posterior(plays[i], total[i], sigma, prior_sd)
+        variance = sd**2 + sigma**2
+        log_density = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
+        weight[i] = math.log(weight[i]) + log_density
+        largest = max(largest, weight[i])
+        plays[i] += 1.0
+        total[i] += reward
+    for i in range(used):
+        weight[i] = math.exp(weight[i] - largest)
+        mass += weight[i]
+    return mass
+
+
+@inline
+def mixture_moments(
+    weight: Floats, plays: Floats, total: Floats, used: int, sigma: float, prior_sd: float
+) -> tuple[float, float]:
+    """Return mean and sd of the mixture of the posteriors of the first `used` hypotheses."""
+    mean, square = 0.0, 0.0
+    for i in range(used):
+        own, sd = posterior(plays[i], total[i], sigma, prior_sd)
+        mean += weight[i] * own
+        square += weight[i] * (own * own + sd * sd)
+    return mean, math.sqrt(max(square - mean * mean, 0.0))

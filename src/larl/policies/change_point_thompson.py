@@ -1,6 +1,5 @@
 """Change-point Thompson sampling: all arms change together, Gaussian rewards (Mellor & Shapiro 2013, Global-CTS)."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +13,13 @@ from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
-from larl.policies._thompson import best_sample, posterior, sample_action_probabilities
+from larl.policies._thompson import (
+    best_sample,
+    condition_hypotheses,
+    drawn_hypothesis,
+    mixture_moments,
+    sample_action_probabilities,
+)
 
 
 class ChangePointState(NamedTuple):
@@ -35,30 +40,13 @@ def bounds(initial: ChangePointState, state: ChangePointState) -> dict[str, Boun
 
 
 def act(state: ChangePointState, bits: Bits) -> int:
-    remaining, chosen = bits_to_uniform(random_bits(bits[0], -1)), state.used[0] - 1
-    for i in range(state.used[0]):
-        remaining -= state.weight[i]
-        if remaining < 0.0:
-            chosen = i
-            break
+    chosen = drawn_hypothesis(state.weight, state.used[0], bits_to_uniform(random_bits(bits[0], -1)))
     return best_sample(bits, state.plays[chosen], state.total[chosen], state.sigma, state.prior_sd)
 
 
 def update(state: ChangePointState, arm: int, reward: float) -> None:
-    weight, plays, total, used = state.weight, state.plays, state.total, state.used[0]
-    largest = -math.inf
-    for i in range(used):  # the weights are logarithms until they are normalised below
-        mean, sd = posterior(plays[i, arm], total[i, arm], state.sigma, state.prior_sd)
-        variance = sd**2 + state.sigma**2
-        log_density = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
-        weight[i] = math.log(weight[i]) + log_density
-        largest = max(largest, weight[i])
-        plays[i, arm] += 1.0
-        total[i, arm] += reward
-    mass = 0.0
-    for i in range(used):
-        weight[i] = math.exp(weight[i] - largest)
-        mass += weight[i]
+    plays, total = state.plays[:, arm], state.total[:, arm]
+    mass = condition_hypotheses(state.weight, plays, total, state.used[0], reward, state.sigma, state.prior_sd)
     apply_hazard(state, mass)
 
 
@@ -89,12 +77,8 @@ def update_missing(state: ChangePointState, arm: int) -> None:
 
 
 def predict(state: ChangePointState, arm: int) -> tuple[float, float]:
-    mean, square = 0.0, 0.0
-    for i in range(state.used[0]):
-        own, sd = posterior(state.plays[i, arm], state.total[i, arm], state.sigma, state.prior_sd)
-        mean += state.weight[i] * own
-        square += state.weight[i] * (own * own + sd * sd)
-    return mean, math.sqrt(max(square - mean * mean, 0.0))
+    plays, total = state.plays[:, arm], state.total[:, arm]
+    return mixture_moments(state.weight, plays, total, state.used[0], state.sigma, state.prior_sd)
 
 
 def action_probabilities(state: ChangePointState, available: Mask, out: Floats) -> None:
