@@ -12,7 +12,7 @@ import larl
 from bare_kernel import rank_one_updates
 from larl import worlds
 from larl.policies import REGISTRY, Policy
-from larl.simulation.precompile import specs
+from larl.simulation.precompile import example_world, specs
 from larl.simulation.tasks import default_threads
 from measure import agent_step_times, make_run, save, shortest_times, state_bytes
 
@@ -36,17 +36,18 @@ def make_calls(spec: Policy, threads: int, pool: ThreadPoolExecutor) -> tuple[in
     Other processes may use the machine. A kernel without shared memory, measured in alternation, shows the speed-up
     that was possible.
     """
-    make_run(spec, WORLD, HORIZON, 1, 1)()
+    world = example_world(spec) if isinstance(spec, larl.MarkovOracle) else WORLD
+    make_run(spec, world, HORIZON, 1, 1)()
     trials, elapsed = 2 * threads, 0.0
     while elapsed < SECONDS / 2:
         trials *= 2
         started = time.process_time()
-        make_run(spec, WORLD, HORIZON, trials, 1)()
+        make_run(spec, world, HORIZON, trials, 1)()
         elapsed = time.process_time() - started
     matrices, vector, picks = np.ones((threads, 2, 21, 21)), np.full(21, 1e-9), np.zeros(600_000, dtype=np.int64)
     return trials * HORIZON, {
-        "one": make_run(spec, WORLD, HORIZON, trials, 1),
-        "all": make_run(spec, WORLD, HORIZON, trials, threads),
+        "one": make_run(spec, world, HORIZON, trials, 1),
+        "all": make_run(spec, world, HORIZON, trials, threads),
         "bare kernel, one": lambda: [rank_one_updates(each, vector, picks) for each in matrices],
         "bare kernel, all": lambda: list(pool.map(lambda each: rank_one_updates(each, vector, picks), matrices)),
     }

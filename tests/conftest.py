@@ -54,6 +54,9 @@ SPECS: list[Policy] = [
     larl.PredictiveSampling(),
     larl.Random(),
     larl.RoundRobin(),
+    larl.LatentThompson(((0.8, 0.2), (0.3, 0.7)), ((0.0, 1.0, 0.5), (1.0, -1.0, 0.8)), 1.0),
+    larl.ParticleLatentThompson(particles=12),
+    larl.MarkovOracle(),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),
     larl.KalmanUCB(0.5),
@@ -64,6 +67,12 @@ assert {type(spec).__name__ for spec in SPECS} == set(REGISTRY), "every register
 THREE_ARMS = larl.LatentAR(
     gammas=(0.5, 0.3), beta=(-1.0, 0.4, 1.5), mu=(0.2, 0.5, -0.1), gamma0=0.3, sigma_z=0.8, sigma_r=0.7
 )
+THREE_ARMS_MARKOV = worlds.random_markov(states=2, arms=3, seed=0)
+
+
+def world_of(spec: Policy) -> worlds.World:
+    """A world with three arms whose parameters the policy can use."""
+    return THREE_ARMS_MARKOV if isinstance(spec, larl.MarkovOracle) else THREE_ARMS
 
 
 @pytest.fixture(params=SPECS, ids=str)

@@ -17,7 +17,7 @@ from larl.policies import Policy
 from larl.simulation import netcdf, store
 from larl.simulation.result_checks import checksum
 from larl.simulation.study import Study
-from tests.conftest import SPECS, THREE_ARMS
+from tests.conftest import SPECS, THREE_ARMS, world_of
 from tests.live.fuzz_mutations import mutate, mutate_numbers
 
 STEPS = 20  # decisions after a file was read
@@ -53,7 +53,7 @@ SNAPSHOTS = [larl.LARL(1), larl.UCB(standardise=True), larl.SharedLARL(2, window
 
 
 def _agent_document(spec: Policy) -> dict[str, Any]:
-    horizon, world = (None, None) if spec == CONTEXTUAL else (60, THREE_ARMS)
+    horizon, world = (None, None) if spec == CONTEXTUAL else (60, world_of(spec))
     agent = larl.Agent(spec, 3, seed=9, min_probability=0.1, max_delay=7, horizon=horizon, world=world)
     context, available = [0.5] * agent._context_size, (None, None, None, [])
     for t in range(130 if getattr(spec, "standardise", False) else 45):

@@ -12,7 +12,7 @@ from larl import worlds
 from larl._core.random import random_bits
 from larl.live.kernels import choose, forced_arm, sample_arm
 from larl.policies import Policy
-from tests.conftest import THREE_ARMS
+from tests.conftest import THREE_ARMS, world_of
 from tests.policies.test_live_functions import leaves
 
 STEPS = 60
@@ -24,15 +24,15 @@ def live_specs() -> list[Policy]:
     return [spec for spec in SPECS if not isinstance(spec, larl.DynamicOracle)]
 
 
-def trace(spec: Policy, world: Any = THREE_ARMS, steps: int = STEPS, seed: int = 5) -> tuple[Any, Any]:
-    result = larl.compare({"policy": spec}, world, horizon=steps, trials=1, seed=seed)
+def trace(spec: Policy, steps: int = STEPS, seed: int = 5) -> tuple[Any, Any]:
+    result = larl.compare({"policy": spec}, world_of(spec), horizon=steps, trials=1, seed=seed)
     return np.asarray(result.arm).ravel(), np.asarray(result.reward).ravel()
 
 
 @pytest.mark.parametrize("spec", live_specs(), ids=str)
 def test_agent_reproduces_engine_trial(spec: Policy) -> None:
     arms, rewards = trace(spec)
-    agent = larl.Agent(spec, 3, seed=5, horizon=STEPS, world=THREE_ARMS)
+    agent = larl.Agent(spec, 3, seed=5, horizon=STEPS, world=world_of(spec))
     for t in range(STEPS):
         decision = agent.decide()
         assert decision.t == t

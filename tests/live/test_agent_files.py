@@ -9,12 +9,14 @@ import pytest
 import larl
 from larl.live import files
 from larl.policies import Policy
-from tests.conftest import THREE_ARMS
+from tests.conftest import world_of
 from tests.live.test_agent import live_specs, same
 
 
 def make_agent(spec: Policy, steps: int = 30) -> larl.Agent:
-    agent = larl.Agent(spec, ["a", "b", "c"], seed=9, min_probability=0.1, max_delay=7, horizon=40, world=THREE_ARMS)
+    agent = larl.Agent(
+        spec, ["a", "b", "c"], seed=9, min_probability=0.1, max_delay=7, horizon=40, world=world_of(spec)
+    )
     for t in range(steps):
         decision = agent.decide()
         if t % 3:

@@ -11,14 +11,14 @@ from larl._core.compile import copy_fields
 from larl.policies import Policy
 from larl.policies._bounds import MAX_STEPS, check_state, state_arrays, state_bounds
 from larl.policies._pooling import pooled_state, stack_units
-from tests.conftest import THREE_ARMS
+from tests.conftest import world_of
 from tests.stepping import learn
 
 STEPS = 260
 
 
 def initial_state(spec: Policy) -> Any:
-    return copy_fields(spec.init(3, horizon=STEPS, world=THREE_ARMS))
+    return copy_fields(spec.init(3, horizon=STEPS, world=world_of(spec)))
 
 
 def undeclared(state: Any) -> set[str]:

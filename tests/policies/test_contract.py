@@ -12,18 +12,18 @@ from larl._core.compile import copy_fields
 from larl._core.random import policy_bits
 from larl.policies import REGISTRY, Policy, from_dict, from_json
 from larl.worlds import Simulator
-from tests.conftest import SPECS, THREE_ARMS
+from tests.conftest import SPECS, THREE_ARMS, world_of
 from tests.stepping import decide, learn
 
 HORIZON, SEED = 60, 11
 
 
-def trace(spec: Policy, world: larl.LatentAR = THREE_ARMS, trials: int = 3, **options: object) -> larl.Result:
-    return larl.compare({"it": spec}, world, horizon=HORIZON, trials=trials, seed=SEED, **options)
+def trace(spec: Policy, trials: int = 3, **options: object) -> larl.Result:
+    return larl.compare({"it": spec}, world_of(spec), horizon=HORIZON, trials=trials, seed=SEED, **options)
 
 
-def fresh(spec: Policy, world: larl.LatentAR = THREE_ARMS) -> tuple:
-    return spec.init(world.arms, horizon=HORIZON, world=world)
+def fresh(spec: Policy, world: larl.LatentAR | None = None) -> tuple:
+    return spec.init(3, horizon=HORIZON, world=world or world_of(spec))
 
 
 def same(left: tuple, right: tuple) -> bool:
@@ -37,7 +37,7 @@ def same(left: tuple, right: tuple) -> bool:
 def test_stepping_by_hand_reproduces_engine_trial(spec):
     batched = trace(spec)
     for trial in range(3):
-        state, simulator = fresh(spec), Simulator(THREE_ARMS, SEED, trial)
+        state, simulator = fresh(spec), Simulator(world_of(spec), SEED, trial)
         for t in range(HORIZON):
             if isinstance(spec, larl.DynamicOracle):
                 state.means[:] = simulator.means

@@ -12,7 +12,7 @@ import larl
 from larl._core.compile import compiled_for, copy_fields
 from larl.live.kernels import choose
 from larl.policies import Policy, register
-from tests.conftest import THREE_ARMS
+from tests.conftest import world_of
 from tests.policies.test_live_functions import leaves
 from tests.stepping import decide, learn
 
@@ -47,7 +47,7 @@ def finite(state: Any) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_stays_finite(spec: Policy, kind: str) -> None:
     draws, out, notes, can = np.random.default_rng(0), np.zeros(3), np.zeros(3), np.ones(3, dtype=np.bool_)
-    state = copy_fields(spec.init(3, horizon=STEPS, world=THREE_ARMS))
+    state = copy_fields(spec.init(3, horizon=STEPS, world=world_of(spec)))
     fixed = (state, np.zeros(0), np.uint64(7), np.uint64(8))
     call = compiled_for(choose, *fixed, 0, 0.5, can, out, notes)
     for t in range(STEPS):

@@ -10,7 +10,7 @@ import larl
 from larl._core.compile import compiled_for, copy_fields
 from larl.live.kernels import choose, replay
 from larl.policies import Policy
-from tests.conftest import THREE_ARMS
+from tests.conftest import world_of
 
 DRAWS = 4_000
 
@@ -24,7 +24,7 @@ def after(spec: Policy, steps: int, missing: float = 0.0, seed: int = 0) -> Any:
 
 
 def updated_state(spec: Policy, arms: Any, rewards: Any) -> Any:
-    state = copy_fields(spec.init(3, horizon=40, world=THREE_ARMS))
+    state = copy_fields(spec.init(3, horizon=40, world=world_of(spec)))
     replay(state, np.zeros((arms.size, 0)), arms, rewards, 0, arms.size)
     return state
 

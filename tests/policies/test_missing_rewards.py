@@ -10,7 +10,7 @@ import larl
 from larl.policies import Policy
 from larl.policies._lags import dense_context
 from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
-from tests.conftest import THREE_ARMS
+from tests.conftest import THREE_ARMS, world_of
 from tests.live.test_agent import live_specs, same
 from tests.policies.test_live_functions import leaves
 from tests.stepping import decide, learn
@@ -26,7 +26,7 @@ def history(seed: int = 3) -> list[tuple[int, float]]:
 
 
 def updated_state(spec: Policy, steps: list[tuple[int, float]]) -> Any:
-    state = spec.init(3, horizon=STEPS, world=THREE_ARMS)
+    state = spec.init(3, horizon=STEPS, world=world_of(spec))
     for arm, reward in steps:
         learn(state, arm, reward)
     return state

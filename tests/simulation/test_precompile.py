@@ -9,7 +9,7 @@ import pytest
 
 import larl
 from larl.policies import REGISTRY
-from larl.simulation.precompile import precompile, specs
+from larl.simulation.precompile import example_world, precompile, specs
 from tests.cli.running import command
 from tests.waiting import HANGS
 
@@ -22,8 +22,7 @@ STEP = (
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_each_policy_has_one_spec_for_each_type_of_state(name):
-    world = larl.worlds.paper(1)
-    states = [type(spec.init(2, horizon=60, world=world)) for spec in specs(name)]
+    states = [type(spec.init(2, horizon=60, world=example_world(spec))) for spec in specs(name)]
     assert len(states) == len(set(states))
 
 

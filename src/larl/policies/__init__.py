@@ -26,7 +26,10 @@ from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.kalman_ucb import KalmanUCB
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
+from larl.policies.latent_thompson import LatentThompson
+from larl.policies.markov_oracle import MarkovOracle
 from larl.policies.mucb import MUCB
+from larl.policies.particle_latent_thompson import ParticleLatentThompson
 from larl.policies.predictive_sampling import PredictiveSampling
 from larl.policies.random import Random
 from larl.policies.reset_thompson import ResetThompson
@@ -59,6 +62,9 @@ __all__ = [
     "GLRklUCB",
     "KalmanOracle",
     "KalmanUCB",
+    "LatentThompson",
+    "MarkovOracle",
+    "ParticleLatentThompson",
     "Policy",
     "PredictiveSampling",
     "Random",

@@ -9,7 +9,7 @@ from larl._core import compile as _compile
 from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
-from larl.policies import REGISTRY, DynamicOracle, Policy
+from larl.policies import REGISTRY, DynamicOracle, MarkovOracle, Policy
 from larl.policies._pooling import PARTIAL_STATES
 from larl.simulation.compare import compare
 
@@ -24,6 +24,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "DiscountedUCB": ({"discount": 0.9}, {"discount": 0.9, "standardise": True}),
     "GLRklUCB": ({}, {"standardise": True}),
     "KalmanOracle": ({}, {"filter": "steady"}),
+    "LatentThompson": ({"transition": ((0.9, 0.1), (0.1, 0.9)), "means": ((0.0, 1.0), (1.0, 0.0)), "sigma_r": 1.0},),
     "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
     "MUCB": ({}, {"standardise": True}),
@@ -40,9 +41,17 @@ def specs(name: str) -> list[Policy]:
     return [REGISTRY[name](**settings) for settings in SETTINGS.get(name, ({},))]
 
 
+def example_world(spec: Policy) -> worlds.World:
+    """Return a world with two arms whose parameters the policy can use."""
+    return worlds.random_markov(2, 2, 0) if isinstance(spec, MarkovOracle) else worlds.paper(1)
+
+
 def precompile_policy(spec: Policy) -> None:
-    """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`."""
-    world = worlds.paper(1)
+    """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`.
+
+    A `MarkovOracle` is compiled for a `LatentMarkov`.
+    """
+    world = example_world(spec)
     for keep in ("all", "summary"):
         compare({"policy": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
     if not isinstance(spec, DynamicOracle):
