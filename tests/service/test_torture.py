@@ -1,6 +1,11 @@
 """Faults of disks, processes and databases, in short; `make torture` has the full length."""
 
+import os
+import random
 import signal
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +14,7 @@ import pytest
 from tests.optional import require
 from tests.service.torture import bit_flips, failover, io_errors, power_cuts, stops
 from tests.service.torture.checks import Findings
-from tests.service.torture.disk import can_compile
+from tests.service.torture.disk import Disk, can_compile, cut
 
 pytestmark = pytest.mark.timing
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="no C compiler, or not Linux")
@@ -37,6 +42,47 @@ def test_failing_writes_and_syncs_lose_no_acknowledged_response(tmp_path: Path) 
     summary, images = io_errors.run(faults=9, images=4, seed=1, folder=tmp_path)
     assert not _wrong({"journal": summary, **images})
     assert summary.failed_calls > 0
+
+
+SNAPSHOT_BEFORE_A_FAILED_SYNC = """
+import errno, sys
+from pathlib import Path
+from larl.service.storage.database import Database, StorageError
+from larl.service.storage.events import EventKind
+from larl.service.storage.journal import Journal
+from tests.service.torture.disk import SYNC, set_fault
+
+journal = Journal(Database(sys.argv[1], write=True, create=True))
+
+def append(key):
+    with journal.transaction() as transaction:
+        transaction.append(EventKind.STUDY, key, "", "{}", "{}")
+
+append("first")
+journal.save_snapshots([{"study": "first", "unit": "", "seq": 1, "made_by": "", "state": bytes(30_000)}])
+set_fault(Path(sys.argv[2]), SYNC, errno.EIO, 1)
+try:
+    append("second")
+except StorageError:
+    append("third")
+    print(journal.last_seq(), flush=True)
+"""
+
+
+@needs_compiler
+def test_failed_sync_after_a_snapshot_loses_no_later_event(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    command = [sys.executable, "-c", SNAPSHOT_BEFORE_A_FAILED_SYNC, disk.storage, disk.environment["LARL_DISK_FAULT"]]
+    done = subprocess.run(command, env=os.environ | disk.environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "2\n"
+    changes = disk.changes()
+    position = next(change.end for change in reversed(changes) if change.kind == "S")  # before the process ends
+    for seed in range(10):
+        image = tmp_path / f"image{seed}"
+        cut(changes, position, "kept", random.Random(seed), image)
+        with sqlite3.connect(image / "study.db") as connection:
+            assert connection.execute("SELECT count(*) FROM journal").fetchone() == (2,), seed
+        connection.close()
 
 
 def test_damaged_files_are_reported_or_make_no_difference(tmp_path: Path) -> None:

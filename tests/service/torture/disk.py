@@ -57,8 +57,7 @@ class Disk:
 
     def fail(self, calls: int, error: int, count: int) -> None:
         """Let the next `count` calls of a kind fail; -1: all. `calls` 0: none."""
-        with self._fault.open("r+b") as file, mmap.mmap(file.fileno(), FAULT.size) as memory:
-            memory[:] = FAULT.pack(calls, error, count)
+        set_fault(self._fault, calls, error, count)
 
     def remaining(self) -> int:
         """Return how many calls are still to fail."""
@@ -67,6 +66,12 @@ class Disk:
     def changes(self) -> list[Change]:
         """Return the log."""
         return list(_parse(self.log.read_bytes()))
+
+
+def set_fault(file: Path, calls: int, error: int, count: int) -> None:
+    """`Disk.fail`, for a process that has only the file of faults."""
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), FAULT.size) as memory:
+        memory[:] = FAULT.pack(calls, error, count)
 
 
 def can_compile() -> bool:

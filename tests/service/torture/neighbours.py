@@ -120,18 +120,24 @@ class Neighbourhood:
         database.close()
         self.server = Server(storage, folder / "log", "--rate", "100000", program=program)
         stack.enter_context(self.server)
-        self._connection = stack.enter_context(Connection(self.server.port, admin, timeout=300.0))
+        self._admin = admin
         self.create("quiet", {"policy": "LARL", "s": 1})
 
     def create(self, study: str, policy: Mapping[str, Any], arms: int = 2) -> int:
         """Create a study; return the status."""
         names = [f"arm{i}" for i in range(arms)]
-        return self._connection.post("/v1/studies", study=study, arms=names, policy=dict(policy), seed=1).status
+        with self._connect() as connection:
+            return connection.post("/v1/studies", study=study, arms=names, policy=dict(policy), seed=1).status
 
     def decide(self, count: int) -> None:
         """Make decisions of the noisy study."""
-        for i in range(count):
-            self._connection.post("/v1/studies/noisy/decisions", unit=f"u{i % 10}", key=f"k{i}")
+        with self._connect() as connection:
+            for i in range(count):
+                connection.post("/v1/studies/noisy/decisions", unit=f"u{i % 10}", key=f"k{i}")
+
+    def _connect(self) -> Connection:
+        """Return a new connection: the service closes idle ones."""
+        return Connection(self.server.port, self._admin, timeout=300.0)
 
 
 def run(name: str, seconds: float, folder: Path) -> tuple[str, Latency, Latency]:

@@ -12,7 +12,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,11 +51,16 @@ def freeze(processes: Sequence[int], seconds: float) -> None:
     """Stop processes for some time."""
     try:
         for process in processes:
-            os.kill(process, signal.SIGSTOP)
+            _send(process, signal.SIGSTOP)
         time.sleep(seconds)
     finally:
         for process in processes:
-            os.kill(process, signal.SIGCONT)
+            _send(process, signal.SIGCONT)
+
+
+def _send(process: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # a process of the database may have ended by itself
+        os.kill(process, number)
 
 
 def run(

@@ -8,7 +8,6 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,21 +177,11 @@ class Database:
                 raise
 
     @contextlib.contextmanager
-    def writing(self, *, sync: bool = True) -> Iterator[sql.Connection]:
-        """Open a transaction that can write; with `sync`, or on PostgreSQL, what it wrote is on disk when it ends."""
+    def writing(self) -> Iterator[sql.Connection]:
+        """Open a transaction that can write; what it wrote is on disk when it ends."""
         self._require_answers()
-        engine = self.engine if sync else self._unsynced_engine
-        with storage_errors(self.display_url), engine.begin() as connection:
+        with storage_errors(self.display_url), self.engine.begin() as connection:
             yield connection
-
-    @cached_property
-    def _unsynced_engine(self) -> sql.Engine:
-        """Connections to SQLite that leave the disk sync to the next one that syncs, which writes the same log."""
-        if not self.is_sqlite:
-            return self.engine
-        engine = sql.create_engine(self.url, connect_args={"timeout": BUSY}, pool_size=1, hide_parameters=True)
-        sqlite_connection.prepare(engine, sync=False)
-        return engine
 
     def _require_answers(self) -> None:
         """Raise StorageError at once if the server is silent."""
@@ -247,8 +236,7 @@ class Database:
         """Close all connections and release the lock."""
         while self._readers:
             self._readers.pop().close()
-        for engine in [vars(self)[name] for name in ("engine", "_unsynced_engine") if name in vars(self)]:
-            engine.dispose()
+        self.engine.dispose()
         if self._monitor is not None:
             self._monitor.close()
         if self._last is not None:

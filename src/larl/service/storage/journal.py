@@ -179,8 +179,8 @@ class Journal:
             self.end.see(known, head_of(shared.events[-1]))
 
     def save_snapshots(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Replace snapshots. They need not be on disk at once."""
-        with self.database.writing(sync=False) as connection:
+        """Replace snapshots."""
+        with self.database.writing() as connection:
             connection.execute(SAVE_SNAPSHOT[connection.dialect.name], rows)
 
     def select(self, *where: Any, limit: int | None = None, newest: bool = False) -> list[Event]:

@@ -5,22 +5,19 @@ from typing import Any
 import sqlalchemy as sql
 
 
-def prepare(engine: sql.Engine, *, sync: bool = True) -> None:
-    """Configure the connections of an engine; without `sync`, a commit leaves the disk sync to the next one."""
-    sql.event.listen(engine, "connect", _configure if sync else _configure_unsynced)
+def prepare(engine: sql.Engine) -> None:
+    """Configure the connections of an engine."""
+    sql.event.listen(engine, "connect", _configure)
     sql.event.listen(engine, "begin", _begin)
 
 
 def _configure(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # _begin starts transactions
     connection.text_factory = _decode
+    # Every commit is synced, also one that need not be durable: a later sync that fails may drop what was written to
+    # the log before, and all that is committed after such a gap would be lost by a power cut.
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-
-
-def _configure_unsynced(connection: Any, _: Any) -> None:
-    _configure(connection, _)
-    connection.execute("PRAGMA synchronous=NORMAL")  # a power cut loses the last transactions, and damages nothing
 
 
 def _decode(text: bytes) -> str:
