@@ -56,6 +56,13 @@ SPECS: list[Policy] = [
     larl.RoundRobin(),
     larl.LatentThompson(((0.8, 0.2), (0.3, 0.7)), ((0.0, 1.0, 0.5), (1.0, -1.0, 0.8)), 1.0),
     larl.ParticleLatentThompson(particles=12),
+    larl.BeliefLinUCB(),
+    larl.BeliefLinUCB(
+        model="given",
+        transition=((0.8, 0.2), (0.3, 0.7)),
+        means=((0.0, 1.0, 0.5), (1.0, -1.0, 0.8)),
+        sigma_r=1.0,
+    ),
     larl.MarkovOracle(),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),

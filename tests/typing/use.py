@@ -27,6 +27,7 @@ larl.SlidingWindowThompson()  # type: ignore[call-arg]  # pyright: ignore[report
 larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.DiscountedLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.LatentMarkov()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
@@ -56,6 +57,8 @@ larl.JointNormal(np.zeros(2), matrix)
 larl.worlds.Burden(world, effect=array)
 larl.worlds.Contextual(world, eta=matrix)
 larl.worlds.Seasonal(mu=array, amplitude=array, phase=array)
+larl.worlds.LatentMarkov(transition=matrix, means=[[0, 1], [1, 0]], start=np.array([0.5, 0.5]))
+larl.LatentThompson(transition=matrix, means=matrix, sigma_r=1)
 larl.Auto(orders=integers)
 larl.Exp3(reward_range=np.array([-5.0, 5.0]))
 larl.Rexp3(20.0, reward_range=[-5.0, 5.0])

@@ -14,6 +14,7 @@ from larl.policies.adaptive_larl.policy import AdaptiveLARL
 from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.auto.policy import Auto
+from larl.policies.belief_linucb import BeliefLinUCB
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.cusum_ucb import CUSUMUCB
 from larl.policies.discounted_linucb import DiscountedLinUCB
@@ -53,6 +54,7 @@ __all__ = [
     "UCB",
     "AdaptiveLARL",
     "Auto",
+    "BeliefLinUCB",
     "ChangePointThompson",
     "DiscountedLinUCB",
     "DiscountedThompson",

@@ -14,20 +14,23 @@ from larl.policies._pooling import PARTIAL_STATES
 from larl.simulation.compare import compare
 
 HORIZON = 60
+CHAIN: dict[str, Any] = {"transition": ((0.9, 0.1), (0.1, 0.9)), "means": ((0.0, 1.0), (1.0, 0.0)), "sigma_r": 1.0}
 # Parameters of each policy that has required ones; one set for each type of State.
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "AR2": ({"alpha": 0.9, "sigma": 1.0},),
     "ARUCB": ({"order": 1},),
     "CUSUMUCB": ({}, {"standardise": True}),
     "DiscountedLinUCB": ({"s": 1, "discount": 0.9}, {"s": 1, "discount": 0.9, "standardise": True}),
+    "BeliefLinUCB": ({}, {"model": "given"} | CHAIN),
     "DiscountedThompson": ({"discount": 0.9},),
     "DiscountedUCB": ({"discount": 0.9}, {"discount": 0.9, "standardise": True}),
     "GLRklUCB": ({}, {"standardise": True}),
     "KalmanOracle": ({}, {"filter": "steady"}),
-    "LatentThompson": ({"transition": ((0.9, 0.1), (0.1, 0.9)), "means": ((0.0, 1.0), (1.0, 0.0)), "sigma_r": 1.0},),
+    "LatentThompson": (CHAIN,),
     "LARL": ({"s": 1}, {"s": 1, "radius": "theory"}, {"s": 1, "standardise": True}),
     "LARLBIC": ({"explore": 40},),
     "MUCB": ({}, {"standardise": True}),
+    "ParticleLatentThompson": ({}, {"standardise": False}),
     "Rexp3": ({"variation": 10.0},),
     "SlidingWindowLinUCB": ({"s": 1, "window": 20},),
     "SlidingWindowThompson": ({"window": 20},),
