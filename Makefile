@@ -1,5 +1,6 @@
 # make paper   reproduce the paper: results/paper/report.html, figures, data and claims
-# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, the tables of diagnose.md and their figures (about an hour)
+# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, comparison.md, the tables of diagnose.md and their figures (hours)
+# make notebooks  run docs/notebooks and write their outputs
 # make test    run all tests
 # make stress  run the tests that depend on time 30 times next to two busy processes (hours);
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
@@ -16,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 RUNS ?= 30
 TESTS ?= tests
 
-.PHONY: paper docs test stress check bench torture clean
+.PHONY: paper docs notebooks test stress check bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -30,6 +31,12 @@ docs: $(VENV)/core
 	$(BIN)/python benchmarks/diagnose.py
 	$(BIN)/python benchmarks/cohort.py
 	$(BIN)/python benchmarks/lookback.py
+	$(BIN)/larl report comparison
+	cp results/comparison/comparison.md docs/comparison.md
+	cp results/comparison/images/*.png docs/images/
+
+notebooks: $(VENV)/test
+	$(BIN)/python -m tests.notebooks
 
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2

@@ -1,4 +1,4 @@
-"""The commands `larl paper`, `larl report paper`, `larl report auto` and `larl report theory`."""
+"""The commands `larl paper` and `larl report` with paper, auto, comparison and theory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     report = typer.Typer(help="Simulate and write a report.", no_args_is_help=True)
     report.command("paper")(guarded(paper))
     report.command("auto")(guarded(auto))
+    report.command("comparison")(guarded(comparison))
     report.command("theory")(guarded(theory))
     app.add_typer(report, name="report")
 
@@ -62,6 +63,25 @@ def auto(
     with output_folder(out):
         print(write_report(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'auto.md'}, with images and data beside it")
+
+
+def comparison(
+    out: Annotated[Path, typer.Option(help="Folder for the page, its figure and data.")] = Path("results/comparison"),
+    trials: Annotated[int, typer.Option(min=8, help="Trials of 200 steps in each world; fewer if longer.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    threads: Threads = None,
+) -> None:
+    """Tune all policies and compare them in all kinds of worlds (half an hour).
+
+    An interrupted run keeps its finished experiments; the same command continues.
+    """
+    from larl._core.files import output_folder
+    from larl.reports.comparison import Scope, write_report
+
+    command = f"larl report comparison --trials {trials} --seed {seed}"
+    with output_folder(out):
+        print(write_report(out, Scope(trials, seed), threads=threads, command=command))
+    print(f"written: {out / 'comparison.md'}, with images and data beside it")
 
 
 def theory(
