@@ -232,7 +232,7 @@ def test_invalid_arguments_are_rejected(drifting, tmp_path):
     for frame, options, expected in (
         (drifting, {"reward": "score"}, "one of the log's columns: t, a, r"),
         (drifting.assign(a=np.arange(200)), {}, "200 different actions"),
-        ([1, 2], {}, "a pandas DataFrame"),
+        ([1, 2], {}, "a table of pandas, polars, pyarrow"),
         (drifting, {"seed": -1}, "seed"),
         (tmp_path / "nothing.csv", {}, "does not exist"),
     ):

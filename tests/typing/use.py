@@ -7,6 +7,8 @@ that is not needed, so an unreported mistake fails `make check`.
 from typing import assert_type
 
 import numpy as np
+import pandas as pd
+import polars as pl
 
 import larl
 
@@ -73,3 +75,10 @@ assert_type(larl.LARL(s=1).alpha, float)
 agent = larl.Agent(larl.UCB(), arms=["off", "on"])
 assert_type(agent.decide(), larl.Decision)
 assert_type(agent.observe(agent.decide(), 1.0), larl.RewardStatus)
+
+# A log is a path or a table of any library that narwhals supports.
+larl.diagnose(pl.DataFrame({"t": [0]}))
+larl.diagnose(pl.LazyFrame({"t": [0]}))
+larl.diagnose(pd.DataFrame({"t": [0]}))
+larl.diagnose("log.csv")
+larl.diagnose([1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

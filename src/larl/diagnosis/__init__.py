@@ -24,7 +24,7 @@ from larl.diagnosis.subsample import keep_most_played, max_rows, subsample
 from larl.diagnosis.table import read_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from narwhals.typing import IntoFrame
 
     from larl.diagnosis.replay import ReplayResult
 
@@ -32,7 +32,7 @@ from larl.diagnosis.result import Diagnosis as Diagnosis
 
 
 def diagnose(
-    frame: "pd.DataFrame | str | Path",
+    frame: "IntoFrame | str | Path",
     *,
     time: str | None = None,
     action: str | None = None,
@@ -50,9 +50,10 @@ def diagnose(
 
     Parameters
     ----------
-    frame : pandas.DataFrame, str or Path
-        The log with one row per decision: a table, or the path of a CSV (also gzipped) or Parquet file. Rows may be in
-        any order. A row without a reward is a step without an observation.
+    frame : table, str or Path
+        The log with one row per decision: a table of pandas, polars, pyarrow or another library that narwhals supports,
+        or the path of a CSV (also gzipped) or Parquet file. Rows may be in any order. A row without a reward is a step
+        without an observation.
     time, action, reward : str, optional
         Names of the columns. By default columns with common names are used: `t`, `time`, `step`, `timestamp`; `a`,
         `action`, `arm` (or `played`); `r`, `reward`.

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
+from larl._core.dataframes import ACCEPTED, to_pandas
 from larl._core.validation import InvalidValue
 from larl.diagnosis.context import CALENDAR_COLUMNS, adjust
 from larl.diagnosis.kernels import Floats, Ints
@@ -14,12 +14,15 @@ from larl.diagnosis.log import Log
 from larl.diagnosis.table import Table
 from larl.diagnosis.times import Times, count_steps
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
 MAX_GAP = 1000  # steps; longer gaps count as this one
 Columns = Mapping[str, str | Literal[False] | None]
 
 
 def make_log(
-    frame: pd.DataFrame,
+    frame: "IntoFrame",
     columns: Columns | None = None,
     *,
     context: str | Sequence[str] | None = None,
@@ -31,7 +34,7 @@ def make_log(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : table of pandas, polars, pyarrow or another library that narwhals supports
         One row per decision.
     columns : mapping, optional
         The columns of `time`, `action`, `reward` and `unit` if they do not have common names. `unit=False`: the log has
@@ -45,12 +48,11 @@ def make_log(
     from_file : bool, default False
         Whether rows are lines of a file below a header; error messages then name the line.
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise InvalidValue("diagnose", "frame", type(frame).__name__, "a pandas DataFrame with one row per decision")
-    table, names = Table(frame, from_file), columns or {}
+    table = Table(to_pandas("diagnose", "frame", frame, f"{ACCEPTED}, with one row per decision"), from_file)
+    names = columns or {}
     time, action, reward = (table.column(role, names.get(role) or None) for role in ("time", "action", "reward"))
     unit = table.unit_column(names.get("unit"))
-    if frame.empty:
+    if table.frame.empty:
         accepted = "a table with one row per decision; this table has only a header"
         raise InvalidValue("diagnose", "log", "0 rows", accepted)
     arm, labels = table.actions(action, reward)

@@ -120,7 +120,7 @@ def plot_heatmap(tables: "Mapping[tuple[str, str], pd.DataFrame]") -> Figure:
 
     Parameters
     ----------
-    tables : mapping from (grid, world) to DataFrame
+    tables : mapping from (grid, world) to pandas.DataFrame
         The tables of `larl.tables.heatmap`.
 
     Returns
@@ -164,8 +164,9 @@ def _check_tables(owner: str, tables: Any) -> None:
     is_mapping = (
         isinstance(tables, Mapping) and tables and all(isinstance(key, tuple) and len(key) == 2 for key in tables)
     )
-    if not is_mapping or not all(hasattr(table, "columns") for table in tables.values()):
-        raise InvalidValue(owner, "tables", tables, "a mapping from (grid, world) to tables, as larl.tables makes")
+    if not is_mapping or not all(hasattr(table, "columns") and hasattr(table, "index") for table in tables.values()):
+        accepted = "a mapping from (grid, world) to pandas tables, as larl.tables makes"
+        raise InvalidValue(owner, "tables", tables, accepted)
 
 
 def _joined(key: tuple[str, str]) -> str:
@@ -196,7 +197,7 @@ def plot_line(tables: "Mapping[tuple[str, str], pd.DataFrame]") -> Figure:
 
     Parameters
     ----------
-    tables : mapping from (grid, world) to DataFrame
+    tables : mapping from (grid, world) to pandas.DataFrame
         The tables of `larl.tables.line`.
 
     Returns

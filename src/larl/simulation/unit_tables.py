@@ -10,14 +10,18 @@ each cohort, and the tables have its mean and standard error over cohorts.
 """
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from larl._core.dataframes import to_pandas
 from larl._core.validation import InvalidValue, instance
 from larl.simulation.result import Result
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
 
 PERCENTILES = {"p25": 0.25, "p75": 0.75}
 LATEX_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
@@ -159,13 +163,13 @@ def standard_error(sample: NDArray[np.float64]) -> float:
     return float(sample.std(ddof=1) / np.sqrt(sample.size)) if sample.size > 1 else float("nan")
 
 
-def latex(table: pd.DataFrame) -> str:
+def latex(table: "IntoFrame") -> str:
     r"""Return the table of `units` in LaTeX, with standard errors in parentheses. It needs \usepackage{booktabs}.
 
     Parameters
     ----------
-    table : pandas.DataFrame
-        The table of `larl.tables.units`.
+    table : table of pandas, polars, pyarrow or another library that narwhals supports
+        The table of `larl.tables.units`, or some of its rows.
 
     Returns
     -------
@@ -179,12 +183,14 @@ def latex(table: pd.DataFrame) -> str:
     >>> print(larl.tables.latex(larl.tables.units(result)).splitlines()[0])
     \begin{tabular}{lrrrrrr}
     """
-    if not isinstance(table, pd.DataFrame) or not {"measure", "policy", "reference"} <= set(table):
-        raise InvalidValue("latex", "table", table, "the table that larl.tables.units makes")
-    measures = [name for name in ("regret", "reward") if name in set(table["measure"])]
-    parts = ["mean", *(["difference"] if table["policy"].nunique() > 1 else []), *PERCENTILES]
+    accepted = "the table that larl.tables.units makes"
+    frame = to_pandas("latex", "table", table, accepted)
+    if not {"measure", "policy", "reference"} <= set(frame):
+        raise InvalidValue("latex", "table", table, accepted)
+    measures = [name for name in ("regret", "reward") if name in set(frame["measure"])]
+    parts = ["mean", *(["difference"] if frame["policy"].nunique() > 1 else []), *PERCENTILES]
     columns = [(name, part) for name in measures for part in parts]
-    reference = _latex_text(str(table["reference"].iloc[0]))
+    reference = _latex_text(str(frame["reference"].iloc[0]))
     titles = {"mean": "mean", "p25": r"25\,\%", "p75": r"75\,\%", "difference": rf"$-$ {reference}"}
     width = len(parts)
     groups = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{total {name}}}" for name in measures)
@@ -196,7 +202,7 @@ def latex(table: pd.DataFrame) -> str:
         rules,
         " & ".join(["candidate", *(titles[part] for _, part in columns)]) + r" \\",
     ]
-    for world, rows in table.groupby("world", sort=False):
+    for world, rows in frame.groupby("world", sort=False):
         lines.append(r"\midrule")
         if world:
             lines.append(rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{\textit{{{_latex_text(str(world))}}}}} \\")
