@@ -31,6 +31,8 @@ NOT_RUN = {
     "useradd": "needs root",
     "sudo": "needs root",
     "kubectl": "needs Kubernetes",
+    "docker": "needs a Docker engine",
+    "echo": "writes the password of a database for Docker",
     "python cluster.py": "needs SLURM",
     "larl compare study.toml --store /shared/runs/one": "needs a Dask scheduler at that address",
 }
