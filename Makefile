@@ -4,7 +4,8 @@
 # make test    run all tests
 # make stress  run the tests that depend on time 30 times next to two busy processes (hours);
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
-# make check   check style, types and import order
+# make check   check style, types, import order, and files that GitHub and Docker read
+# make package build a wheel and a source distribution, and test the installed wheel
 # make bench   measure every number in docs/performance.md, the tables of scale.md and the load in reliability.md (15 minutes)
 # make torture kill and freeze the service, cut its power, damage its files, and write docs/reliability.md (an hour)
 # Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 RUNS ?= 30
 TESTS ?= tests
 
-.PHONY: paper docs notebooks test stress check bench torture clean
+.PHONY: paper docs notebooks test stress check package bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -51,6 +52,15 @@ check: $(VENV)/dev
 	$(BIN)/mypy --strict tests/typing/use.py
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/checks.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	$(BIN)/hadolint Dockerfile
+
+package: $(VENV)/test
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/pytest tests/packaging
 
 bench: $(VENV)/bench
 	@$(PIP) contextualbandits || echo "contextualbandits could not be built from source: its rows will be marked as not measured"

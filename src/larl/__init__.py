@@ -86,6 +86,8 @@ _MODULES = {  # public module: where it is
 
 
 def _find(name: str) -> Any:
+    if name == "__all__":  # from larl import *
+        return [each for each in __dir__() if each != "__version__"]
     if name in _MODULES:
         return import_module(f"larl.{_MODULES[name]}")
     if name in _NAMES:
@@ -115,5 +117,5 @@ if not TYPE_CHECKING:  # type checkers use the imports above
 
 
 def __dir__() -> list[str]:
-    policies = import_module("larl.policies")
-    return sorted({*_NAMES, *_MODULES, *policies.__all__, *policies.REGISTRY, "__version__"})
+    """What users need. Tools to write a policy, such as `register`, are listed in `larl.policies`."""
+    return sorted({*_NAMES, *_MODULES, *import_module("larl.policies").REGISTRY, "Policy", "__version__"})
