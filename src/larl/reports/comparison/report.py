@@ -1,5 +1,6 @@
 """The page docs/comparison.md: the regret of all policies in all worlds of the comparison."""
 
+import math
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -103,7 +104,8 @@ def _run(
 
 def _totals(result: Result) -> pd.DataFrame:
     """Return the total regret of each trial as a table with one column for each policy."""
-    return result.total().isel(world=0, drop=True).transpose("trial", "policy").to_pandas()
+    total = result.total().isel(world=0).transpose("trial", "policy")
+    return pd.DataFrame(total.values, columns=[str(name) for name in total["policy"].values])
 
 
 def _summary(outcomes: Mapping[str, Mapping[str, Outcome]]) -> pd.DataFrame:
@@ -128,8 +130,9 @@ def _regret_table(group: Mapping[str, Outcome], order: list[str]) -> pd.DataFram
     table = pd.DataFrame("–", index=[*order, *(f"*{name}*" for name in oracle_names)], columns=list(group))
     for world, outcome in group.items():
         best = outcome.best
-        for name in outcome.total:
-            cell = f"{outcome.total[name].mean():.1f} ± {outcome.total[name].sem():.1f}"
+        for name in map(str, outcome.total):
+            total = outcome.total[name].to_numpy()
+            cell = f"{total.mean():.1f} ± {total.std(ddof=1) / math.sqrt(total.size):.1f}"
             row = f"*{name}*" if name in outcome.oracles else name
             table.loc[row, world] = f"**{cell}**" if name in best else cell
     return table
