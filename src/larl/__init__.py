@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from larl.diagnosis import Diagnosis as Diagnosis
     from larl.diagnosis import diagnose as diagnose
     from larl.live.agent import Agent as Agent
-    from larl.live.base import Decision as Decision
-    from larl.live.base import PolicyError as PolicyError
-    from larl.live.base import RewardStatus as RewardStatus
     from larl.live.cohort import Cohort as Cohort
+    from larl.live.decision import Decision as Decision
+    from larl.live.decision import PolicyError as PolicyError
+    from larl.live.decision import RewardStatus as RewardStatus
     from larl.live.files import InvalidFile as InvalidFile
     from larl.policies import *  # noqa: F403
     from larl.simulation import plots as plots
@@ -51,7 +51,7 @@ _NAMES = {  # public name: the module that defines it
     "Agent": "live.agent",
     "Client": "client",
     "Cohort": "live.cohort",
-    "Decision": "live.base",
+    "Decision": "live.decision",
     "Diagnosis": "diagnosis",
     "InvalidFile": "live.files",
     "InvalidValue": "_core.validation",
@@ -59,9 +59,9 @@ _NAMES = {  # public name: the module that defines it
     "LatentAR": "worlds",
     "LatentVAR": "worlds",
     "Normal": "worlds",
-    "PolicyError": "live.base",
+    "PolicyError": "live.decision",
     "Result": "simulation.result",
-    "RewardStatus": "live.base",
+    "RewardStatus": "live.decision",
     "Simulator": "worlds",
     "compare": "simulation.compare",
     "diagnose": "diagnosis",

@@ -8,7 +8,8 @@ from larl import __version__
 from larl._core.compile import copy_fields
 from larl._core.validation import InvalidValue, one_of
 from larl.live import files
-from larl.live.base import Decision, LivePolicy, RewardStatus, read_settings
+from larl.live.base import LivePolicy, read_settings
+from larl.live.decision import Decision, RewardStatus
 from larl.live.independent_history import IndependentHistory
 from larl.live.log_checks import check_counts, check_names
 from larl.live.renamed import upgrade_names

@@ -13,8 +13,8 @@ import numpy as np
 
 from larl._core.compile import copy_fields
 from larl.live.agent import Agent
-from larl.live.base import RewardStatus
 from larl.live.cohort import Cohort
+from larl.live.decision import RewardStatus
 from larl.live.files import state_arrays
 from larl.live.history import Checkpoint
 from larl.live.log_checks import check_counts, check_integers, check_names

@@ -1,6 +1,5 @@
 """The result of a comparison: regret of every policy, statistics over trials, and figures."""
 
-from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +10,6 @@ from larl.simulation.netcdf import write_netcdf
 from larl.simulation.result_figures import ResultFigures
 from larl.simulation.result_statistics import Z95 as Z95
 from larl.simulation.result_statistics import check_skip, mean_interval, mean_over_units, to_table, win_rates
-
-MAX_ROWS = 40  # of the table that a notebook shows
 
 
 class Result(ResultFigures):
@@ -297,10 +294,6 @@ class Result(ResultFigures):
         True
         """
         return write_netcdf(self.data, path_like("Result.save", "path", path))
-
-    def _repr_html_(self) -> str:
-        table = self.summary().to_html(float_format="{:.4g}".format, max_rows=MAX_ROWS, border=0)
-        return f"<div><strong>{escape(repr(self).strip('<>'))}</strong>{table}</div>"
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{count} {name}" for name, count in self.data.sizes.items())

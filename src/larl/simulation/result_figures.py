@@ -1,13 +1,20 @@
-"""The figures of a `Result`, as methods."""
+"""The figures of a `Result`, as methods, and its table in a notebook."""
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MAX_ROWS = 40  # of the table in a notebook
+
 
 class ResultFigures:
-    """Methods that plot a `Result`."""
+    """Methods that show a `Result`."""
+
+    def _repr_html_(self: Any) -> str:
+        table = self.summary().to_html(float_format="{:.4g}".format, max_rows=MAX_ROWS, border=0)
+        return f"<div><strong>{escape(repr(self).strip('<>'))}</strong>{table}</div>"
 
     def plot_regret(self, **options: Any) -> "Figure":
         """Plot mean cumulative regret over time.
