@@ -4,7 +4,8 @@
 # make test    run all tests
 # make stress  run the tests that depend on time 30 times next to two busy processes (hours);
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
-# make check   check style, types, import order, and files that GitHub and Docker read
+# make site    build the documentation site into site/: open site/index.html, no server and no network needed
+# make check   check style, types, import order, files that GitHub and Docker read, and the documentation site
 # make package build a wheel and a source distribution, and test the installed wheel
 # make bench   measure every number in docs/performance.md, the tables of scale.md and the load in reliability.md (15 minutes)
 # make torture kill and freeze the service, cut its power, damage its files, and write docs/reliability.md (an hour)
@@ -15,10 +16,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 RUNS ?= 30
 TESTS ?= tests
 
-.PHONY: paper docs notebooks test stress check package bench torture clean
+.PHONY: paper docs notebooks site test stress check package bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -39,13 +42,16 @@ docs: $(VENV)/core
 notebooks: $(VENV)/test
 	$(BIN)/python -m tests.notebooks
 
+site: $(VENV)/site
+	$(SITE)
+
 test: $(VENV)/test
 	$(BIN)/pytest --numprocesses 2
 
 stress: $(VENV)/test
 	$(BIN)/python -m tests.stress --runs $(RUNS) --load 2 -- $(TESTS)
 
-check: $(VENV)/dev
+check: $(VENV)/dev $(VENV)/site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -57,6 +63,7 @@ check: $(VENV)/dev
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/hadolint Dockerfile
+	$(SITE)
 
 package: $(VENV)/test
 	$(BIN)/python -m build --no-isolation
@@ -72,7 +79,7 @@ torture: $(VENV)/test
 	$(BIN)/python -m tests.service.reliability
 
 clean:
-	rm -rf $(VENV) results
+	rm -rf $(VENV) results site
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "larl needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another: make PYTHON=…")'
@@ -83,7 +90,7 @@ $(VENV)/core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/test $(VENV)/dev $(VENV)/bench $(VENV)/site: $(VENV)/%: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing larl[$*] into $(VENV) (a minute or two the first time)"
 	$(PIP) --editable '.[$*]'
 	@touch $@

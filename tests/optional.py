@@ -17,6 +17,7 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 POSTGRES = os.environ.get("LARL_POSTGRES", "")  # the URL of a database whose user may create others
 LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # path of a Python with lifejacket
 OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # path of a Python with openapi-python-client
+SITE = Path(__file__).parents[1] / "site" / "index.html"  # `make site` builds it
 PUBLISHED = Path(__file__).parents[2] / "shared" / "data" / "published_larl.npz"
 REASON = "not tested here: "  # first words of the reason of such a skip
 
@@ -35,6 +36,7 @@ OPTIONAL = {
     "postgres": Requirement("PostgreSQL storage", "no server", lambda: bool(POSTGRES)),
     "lifejacket": Requirement("lifejacket's checks", "not installed", lambda: bool(LIFEJACKET)),
     "openapi": Requirement("a generated client", "no openapi-python-client", lambda: bool(OPENAPI)),
+    "site": Requirement("the documentation site", "not built", SITE.exists),
     "published": Requirement("the published decisions", "no data file", PUBLISHED.exists),
 }
 

@@ -53,14 +53,16 @@ class Client(OutsideDecisions):
 
     Examples
     --------
-    With a service at this address::
-
-        with larl.Client("http://127.0.0.1:8080", token) as client:
-            client.create_study("sleep", ["nothing", "prompt"], larl.LARL(s=5))
-            decision = client.decide("sleep", "unit-17")
-            client.observe(decision, 0.4)
+    With a service at this address:
 
     >>> import larl
+    >>> with larl.Client("http://127.0.0.1:8080", token) as client:  # doctest: +SKIP
+    ...     client.create_study("sleep", ["nothing", "prompt"], larl.LARL(s=5))
+    ...     decision = client.decide("sleep", "unit-17")
+    ...     client.observe(decision, 0.4)
+
+    An address without a scheme is refused:
+
     >>> larl.Client("127.0.0.1")
     Traceback (most recent call last):
     ...

@@ -61,7 +61,7 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
         yield
         service.resources.close()
 
-    api = _make_api()
+    api = make_api()
     fast = [route.plain() for route in commands.router.routes if isinstance(route, CommandRoute)]
     others = Mount("/", api)
     others.path_regex = re.compile("^/(?P<path>.*)$", re.DOTALL)  # Starlette's pattern has no newline in a path
@@ -71,7 +71,7 @@ def make_app(database: Database, settings: Settings | None = None) -> Applicatio
     return app
 
 
-def _make_api() -> FastAPI:
+def make_api() -> FastAPI:
     """Return the FastAPI application: queries, the page, and the description of the interface."""
     api = FastAPI(
         title="larl",

@@ -1,0 +1,115 @@
+"""Links, notebooks and formulas are converted for the site."""
+
+import json
+import posixpath
+import re
+from typing import Any
+
+import pytest
+from tools.site import links as site_links
+from tools.site.links import rewrite
+from tools.site.notebook_pages import to_markdown
+from tools.site.typeset import typeset
+
+from tests.documents import PAGES, ROOT, links
+
+TABLE = "<style>\ntr {}\n</style>\n<table border='1' class='x'>\n\n<tr class='x'><td colspan='2'></td></tr>\n</table>"
+MADE = {*site_links.PAGES.values(), "examples.md", "rest.md"}  # pages without a file in docs/
+
+
+@pytest.mark.parametrize(
+    ("file", "page", "link", "result"),
+    [
+        ("docs/agent.md", "agent.md", "cohort.md#files", "cohort.md#files"),
+        ("docs/agent.md", "agent.md", "#files", "#files"),
+        ("docs/agent.md", "agent.md", "https://example.org/a.md", "https://example.org/a.md"),
+        ("docs/deploy.md", "deploy.md", "../CHANGELOG.md", "changelog.md"),
+        ("docs/api/extending.md", "api/extending.md", "../../CONTRIBUTING.md#tests", "../contributing.md#tests"),
+        ("docs/rehearse.md", "rehearse.md", "../src/larl/examples/study.toml", "examples.md#studytoml"),
+        ("docs/index.md", "index.md", "notebooks/first.ipynb", "notebooks/first.md"),
+        ("docs/index.md", "index.md", "images/regret.png", "images/regret.png"),
+        ("CONTRIBUTING.md", "contributing.md", "DESIGN.md", "design.md"),
+        ("DESIGN.md", "design.md", "docs/theory.md#7-the-regret-floor", "theory.md#7-the-regret-floor"),
+        ("docs/developers.md", "developers.md", "../README.md", "index.md"),
+    ],
+)
+def test_link_leads_to_page(file: str, page: str, link: str, result: str) -> None:
+    assert rewrite(f"see [it]({link}).", file, page) == f"see [it]({result})."
+
+
+@pytest.mark.parametrize("file", [page for page in [*PAGES, "DESIGN.md", "CHANGELOG.md"] if page != "README.md"])
+def test_every_link_of_a_page_leads_to_a_page_or_file(file: str) -> None:
+    page = site_links.PAGES.get(file, file.removeprefix("docs/"))
+    for link in links(file):
+        target = rewrite(f"[it]({link})", file, page)[5:-1].partition("#")[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        exists = any((ROOT / "docs" / each).exists() for each in (path, path.removesuffix(".md") + ".ipynb"))
+        assert not target or path in MADE or exists, link
+
+
+def notebook(*cells: dict[str, Any]) -> str:
+    return json.dumps({"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4})
+
+
+def code(source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
+    return {"cell_type": "code", "source": source, "outputs": outputs}
+
+
+def test_notebook_becomes_markdown() -> None:
+    text = notebook(
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Text."]},
+        code("print(1)\n2", {"output_type": "stream", "text": ["1\n"]}, shown({"text/plain": "2"})),
+        code("plot()", shown({"image/png": "iVBOR\nw0=\n", "text/plain": "<Figure>"})),
+        code("table", shown({"text/html": TABLE, "text/plain": "a table"})),
+        code("'```'", {"output_type": "error", "ename": "ValueError", "evalue": "no"}),
+        code(""),
+    )
+    assert to_markdown(text, "it.ipynb").split("\n\n") == [
+        "# Title",
+        "Text.",
+        '<p class="download"><a href="it.ipynb" download>Download this notebook</a></p>',
+        "```python\nprint(1)\n2\n```",
+        "```text\n1\n```",
+        "```text\n2\n```",
+        "```python\nplot()\n```",
+        "![output of the cell above](data:image/png;base64,iVBORw0=)",
+        "```python\ntable\n```",
+        "<div class=\"output\">\n<table>\n<tr><td colspan='2'></td></tr>\n</table>\n</div>",
+        "````python\n'```'\n````",
+        "```text\nValueError: no\n```\n",
+    ]
+
+
+def shown(data: dict[str, str]) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data}
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("z_t", "z<sub>t</sub>"),
+        ("Σ_{j≤k} γ_j z̃_{t−j}", "Σ<sub>j≤k</sub> γ<sub>j</sub> z̃<sub>t−j</sub>"),
+        ("Cz̃_t, sd_a", "Cz̃<sub>t</sub>, sd<sub>a</sub>"),
+        ("β_a²σ_r²", "β<sub>a</sub>²σ<sub>r</sub>²"),
+        ("c_{a_t}ᵀ", "c<sub>a<sub>t</sub></sub>ᵀ"),
+        ("M^s, (x)^{−1/2}", "M<sup>s</sup>, (x)<sup>−1/2</sup>"),
+        ("max_a μ_a, ‖x‖_V", "max<sub>a</sub> μ<sub>a</sub>, ‖x‖<sub>V</sub>"),
+        ("run_block, x_y_z, larl_client", "run_block, x_y_z, larl_client"),
+        ("<code>z_t</code> <a href='#z_t'>z_t</a>", "<code>z_t</code> <a href='#z_t'>z<sub>t</sub></a>"),
+        ("<h2 id='z_t'>z_t</h2>", "<h2 id='z_t'>z_t</h2>"),
+    ],
+)
+def test_formula_is_set(text: str, result: str) -> None:
+    assert typeset(f"<p>{text}</p>") == f"<p>{result}</p>"
+
+
+def test_indented_block_is_a_formula_and_fenced_block_is_not() -> None:
+    block = "<pre><span></span><code>r_t = 1\n</code></pre></div>"
+    assert typeset(f'<div class="language-text highlight">{block}') == '<div class="formula">r<sub>t</sub> = 1\n</div>'
+    fenced = f'<div class="language-output highlight">{block}'
+    assert typeset(fenced) == fenced
+
+
+def test_cells_get_a_class_by_length() -> None:
+    row = "<tr><td>1.2 ± 0.1</td><td>" + "word " * 20 + "</td></tr>"
+    assert re.findall(r'class="(\w+)"', typeset(row)) == ["short", "long"]
