@@ -1,6 +1,8 @@
 """The package as a user meets it: the names of `larl`, `python -m larl`, and files about the project."""
 
 import ast
+import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +13,7 @@ import yaml
 
 import larl
 from larl.policies import REGISTRY
+from tests.test_docs import check_options
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -61,3 +64,17 @@ def test_python_versions_agree():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))
     assert workflow["jobs"]["checks"]["strategy"]["matrix"]["python"] == versions
     assert PROJECT["requires-python"] == f">={versions[0]}"
+
+
+def test_commands_of_the_image_and_of_compose_exist():
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    found = [json.loads(words) for words in re.findall(r"^CMD (\[.*\])$", image, re.M)]
+    found += [line.split()[:2] for line in re.findall(r"^RUN (larl .*)$", image, re.M)]
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    found += [
+        services["larl"]["command"],
+        re.search(r"larl backup .*", services["backup"]["command"][2])[0].split()[:-1],
+    ]
+    assert [words[:2] for words in found] == [["larl", each] for each in ("serve", "precompile", "serve", "backup")]
+    for _, *words in found:
+        check_options(str(words), list(words))
