@@ -89,7 +89,7 @@ def shown(data: dict[str, str]) -> dict[str, Any]:
     [
         ("z_t", "z<sub>t</sub>"),
         ("Σ_{j≤k} γ_j z̃_{t−j}", "Σ<sub>j≤k</sub> γ<sub>j</sub> z̃<sub>t−j</sub>"),
-        ("Cz̃_t, sd_a", "Cz̃<sub>t</sub>, sd<sub>a</sub>"),
+        ("Cz̃_t, floor_t, sd_a", "Cz̃<sub>t</sub>, floor<sub>t</sub>, sd<sub>a</sub>"),
         ("β_a²σ_r²", "β<sub>a</sub>²σ<sub>r</sub>²"),
         ("c_{a_t}ᵀ", "c<sub>a<sub>t</sub></sub>ᵀ"),
         ("M^s, (x)^{−1/2}", "M<sup>s</sup>, (x)<sup>−1/2</sup>"),

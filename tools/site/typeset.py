@@ -10,7 +10,7 @@ _KEPT = re.compile(r"(<(pre|code|script|style|svg|h[1-6])\b.*?</\2>|<[^>]*>)", r
 _BRACES = re.compile(r"(?<=\S)([_^])\{([^{}]*)\}")
 # One letter after `_` or `^`, if the symbol before it is one letter, has a mark, or is the name of an operator.
 _LETTER = re.compile(
-    r"((?<![A-Za-z_])(?:max|min|sup|det|argmax|sd|[^\W\d_])|[\u0300-\u036f\u20d0-\u20ff)\]⁻¹²‖])"
+    r"((?<![A-Za-z_])(?:max|min|sup|det|argmax|sd|noise|floor|gap|[Rr]egret|[^\W\d_])|[\u0300-\u036f\u20d0-\u20ff)\]⁻¹²‖])"
     r"([_^])([^\W_]|\*|\|A\|)(?![A-Za-z_])"
 )
 _CELL = re.compile(r"<(td|th)>(.*?)</\1>", re.S)
