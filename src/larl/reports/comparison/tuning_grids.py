@@ -71,7 +71,8 @@ def oracles(world: World) -> dict[str, Policy]:
     if isinstance(world, LatentMarkov):
         return {"MarkovOracle": MarkovOracle(), "LatentThompson": LatentThompson()}
     if isinstance(world, LatentAR | LatentVAR | HeavyTails):
-        return {"KalmanOracle": KalmanOracle()}
+        sampling = {} if isinstance(world, LatentVAR) else {"PredictiveSampling": PredictiveSampling()}
+        return {"KalmanOracle": KalmanOracle(), **sampling}
     return {}
 
 
@@ -92,7 +93,6 @@ def untuned() -> dict[str, Policy]:
         "Auto": Auto(),
         "SharedLARL": SharedLARL(),
         "AdaptiveLARL": AdaptiveLARL(),
-        "PredictiveSampling": PredictiveSampling(),
         RANDOM: Random(),
     }
 
