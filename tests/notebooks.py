@@ -3,6 +3,7 @@
 python -m tests.notebooks [NAME …]    NAME: docs/notebooks/1-drifting-rewards.ipynb; all by default
 """
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
+LONG_NUMBER = re.compile(r"-?\d+\.\d{8,}(e[-+]?\d+)?")
 TIMEOUT = 600  # seconds for a cell, which may have to compile first
 
 
@@ -29,9 +31,18 @@ def run(path: Path, folder: Path) -> Any:
 
 
 def texts(notebook: Any) -> list[list[str]]:
-    """Return the text outputs of every code cell: printed text, and values as plain text."""
+    """Return the text outputs of every code cell, printed text and values, with numbers of at most 8 digits.
+
+    The last digits of a number depend on the processor and on its mathematical library.
+    """
     return [
-        [output.text if output.output_type == "stream" else output.data["text/plain"] for output in cell.outputs]
+        [
+            LONG_NUMBER.sub(
+                lambda found: f"{float(found[0]):.8g}",
+                output.text if output.output_type == "stream" else output.data["text/plain"],
+            )
+            for output in cell.outputs
+        ]
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]

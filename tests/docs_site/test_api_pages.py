@@ -28,7 +28,12 @@ MODULES = [
 ]  # with public names of their own
 INTERNAL = {"larl.live", "larl.reports", "larl.simulation"}  # public modules whose names are not
 ELSEWHERE = {"larl.diagnosis", "larl.statespace"}  # names of larl itself; a few functions that are listed below
-STATESPACE = ["kalman.filter_path", "steady_state.SteadyState", "steady_state.steady_state"]
+STATESPACE = [
+    "forward_filter.forward_path",
+    "kalman.filter_path",
+    "steady_state.SteadyState",
+    "steady_state.steady_state",
+]
 
 
 def documented() -> list[str]:

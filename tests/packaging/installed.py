@@ -9,6 +9,7 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 from tests.waiting import HANGS
 
@@ -66,6 +67,8 @@ class Installed:
         process = subprocess.Popen(
             command, cwd=self.folder, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        limit = Timer(HANGS, process.kill)  # a service that says nothing would block the reading of its output
+        limit.start()
         try:
             assert process.stdout is not None
             lines: list[str] = []
@@ -74,5 +77,6 @@ class Installed:
                 assert lines[-1], f"the service did not start: {lines}"
             yield found[0]
         finally:
+            limit.cancel()
             process.terminate()
             process.communicate(timeout=HANGS)

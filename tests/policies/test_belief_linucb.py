@@ -55,21 +55,25 @@ def standardised_rewards(steps: int) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def smoothed_averages(prior: Any, arms: np.ndarray, rewards: np.ndarray) -> dict[str, np.ndarray]:
-    """Return weighted averages of transitions, plays and rewards given all rewards: sums over all paths."""
-    steps = len(arms)
-    gains = np.arange(1.0, steps + 1.0) ** -online_em.STEP_POWER
+    """Return weighted averages of transitions, plays and rewards given all rewards: sums over all paths.
+
+    Steps whose reward is nan are hidden: they have no weight and no likelihood.
+    """
+    steps, is_seen = len(arms), ~np.isnan(rewards)
+    gains = np.where(is_seen, np.cumsum(is_seen), np.inf) ** -online_em.STEP_POWER
     weights = [gains[t] * np.prod(1.0 - gains[t + 1 :]) for t in range(steps)]
     sums = {"moves": np.zeros((2, 2)), "plays": np.zeros((2, 2)), "total": np.zeros((2, 2)), "belief": np.zeros(2)}
     evidence = 0.0
     for path in itertools.product(range(2), repeat=steps):
         value = 0.5 * math.prod(prior.transition[i, j] for i, j in itertools.pairwise(path))
-        value *= math.prod(norm.pdf(rewards[t], prior.means[path[t], arms[t]], 1.0) for t in range(steps))
+        seen = np.flatnonzero(is_seen)
+        value *= math.prod(norm.pdf(rewards[t], prior.means[path[t], arms[t]], 1.0) for t in seen)
         evidence += value
         sums["belief"][path[-1]] += value
-        for t in range(steps):
+        for t in seen:
             sums["plays"][path[t], arms[t]] += value * weights[t]
             sums["total"][path[t], arms[t]] += value * weights[t] * rewards[t]
-            if t > 0:
+            if t > seen[0]:
                 sums["moves"][path[t - 1], path[t]] += value * weights[t]
     return {name: each / evidence for name, each in sums.items()}
 
@@ -95,6 +99,19 @@ def test_online_em_equals_smoothing_while_parameters_are_fixed_and_then_maximise
     residual = square - np.sum(2.0 * means * exact["total"] - means**2 * exact["plays"])
     noise = (online_em.PRIOR_NOISE + size * residual) / (online_em.PRIOR_NOISE + size)
     assert state.em.variance[0] == pytest.approx(noise)
+
+
+def test_online_em_equals_smoothing_with_missing_rewards() -> None:
+    prior, draws = online_em.online_em_init(2, 2, 0.2), np.random.default_rng(6)
+    arms, rewards = draws.integers(2, size=8), draws.normal(size=8)
+    rewards[[0, 3, 4]] = np.nan
+    state = copy_fields(larl.BeliefLinUCB(2, persistence=0.2).init(2)).inner
+    for arm, reward in zip(arms, rewards, strict=True):
+        learn(state, int(arm), float(reward))
+    exact = smoothed_averages(prior, arms, rewards)
+    assert state.previous == pytest.approx(exact["belief"], abs=1e-12)
+    for name in ("moves", "plays", "total"):
+        assert getattr(state.em, name) @ state.previous == pytest.approx(exact[name], abs=1e-12)
 
 
 def test_online_em_finds_the_parameters() -> None:

@@ -8,6 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+import larl
 from larl._core.compile import entry_point
 from larl.policies._mixture_probabilities import argmax_mixture_probabilities
 from larl.policies._probabilities import argmax_normal_probabilities
@@ -81,3 +82,14 @@ def test_components_below_the_rounding_error_count_with_their_weight():
     weight, mean, sd = np.tile([0.25, 0.75], (3, 1)), np.zeros((3, 2)), np.full((3, 2), 0.1)
     mean[0, 0] = 1e100
     assert computed(weight, mean, sd) == pytest.approx([0.5, 0.25, 0.25], abs=1e-8)
+
+
+@pytest.mark.parametrize("spec", [larl.ResetThompson(prior_sd=1e-50), larl.ResetThompson(sigma=1e-50)], ids=str)
+def test_probabilities_are_valid_with_the_smallest_sd(spec):
+    agent = larl.Agent(spec, arms=3)
+    for reward in (1.0, 0.0, 2.0, 1.0):
+        decision = agent.decide()
+        assert sum(decision.probabilities.values()) == pytest.approx(1.0)
+        agent.observe(decision, reward)
+    with pytest.raises(larl.InvalidValue, match="1e-50"):
+        larl.ResetThompson(sigma=1e-60)

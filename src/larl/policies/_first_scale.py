@@ -80,11 +80,13 @@ def first_scale_update(state: FirstScaleState, arm: int, reward: float) -> None:
     for i in range(count):
         index = (slot + 1 + i) % size
         played, value = (arm, reward) if count == 1 else (state.first_arm[index], first.ring[index])
-        standard = (value - first.standard[0]) / first.standard[1]
+        width = first.standard[1]
+        standard = (value - first.standard[0]) / width if width > 0.0 else 0.0  # 0: only in a damaged file
         update(state.inner, played, min(max(standard, -LARGEST), LARGEST))
 
 
 def first_scale_update_missing(state: FirstScaleState, arm: int) -> None:
+    """Pass the step to the policy; until c and w are fixed it is left out."""
     if state.is_fixed[0]:
         update_missing(state.inner, arm)
 

@@ -22,7 +22,7 @@ def given_model(policy: str, transition: Any, means: Any, sigma_r: Any) -> Laten
         return None
     for name, value in values.items():
         if value is None:
-            raise InvalidValue(policy, name, None, f"a value, because {' and '.join(given)} is given")
+            raise InvalidValue(policy, name, None, "a value: transition, means and sigma_r are given together")
     try:
         return LatentMarkov(**given)
     except InvalidValue as error:

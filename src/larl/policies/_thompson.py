@@ -11,6 +11,8 @@ from larl.policies._probabilities import Mask, argmax_normal_probabilities
 
 Floats = NDArray[np.float64]
 
+MIN_SD = 1e-50  # of a setting; the square of a smaller number may be 0
+
 
 @inline
 def posterior(count: float, total: float, sigma: float, prior_sd: float) -> tuple[float, float]:
@@ -64,7 +66,7 @@ def condition_hypotheses(
         mean, sd = posterior(plays[i], total[i], sigma, prior_sd)
         variance = sd**2 + sigma**2
         log_density = -0.5 * (reward - mean) ** 2 / variance - 0.5 * math.log(variance)
-        weight[i] = math.log(weight[i]) + log_density
+        weight[i] = (math.log(weight[i]) if weight[i] > 0.0 else -math.inf) + log_density
         largest = max(largest, weight[i])
         plays[i] += 1.0
         total[i] += reward

@@ -135,7 +135,7 @@ class GLRklUCB(Policy):
     arm, or all arms, restart. This β is the one of the authors' experiments; their proof has a larger one. Of every
     ⌈K/α⌉ steps, the first K play each of the K arms once, in order. Other steps play the arm with the largest q
     with N kl(mean, q) ≤ log t, for the N plays and t steps since its restart. For normal rewards this is
-    mean + σ√(2 log t / N). If the arm of a step is not available, the available arm with the largest index is played.
+    mean + σ√(2 log t / N). If the arm of a step is not available, the available arm with the largest upper bound is.
 
     The paper suggests δ = 1/√T and α of the order √(K log T / T) for T steps; in its experiments α grows with the
     number of restarts, here it is constant. It tests only every tenth step and every fifth split, here `every` sets
@@ -144,7 +144,8 @@ class GLRklUCB(Policy):
     Parameters
     ----------
     delta : float, 0 < delta < 1, default 0.05
-        Error probability δ of the test: about the share of arms that restart although their mean never changes.
+        Error probability δ of the test: about the share of arms that restart within their first `memory` plays although
+        their mean never changes.
     alpha : float, 1e-9 <= alpha <= 1, default 0.05
         Share α of steps that play all arms in turn, so that changes of arms that look bad are found too.
     restart : {"global", "local"}, default "global"

@@ -93,7 +93,7 @@ class MUCB(Policy):
     arm that was played differ by more than b = `threshold` · B√w. With the number t of steps since the restart and K
     arms, the steps with t mod ⌈K/γ⌉ < K play each arm once, in order. Other steps play the arm with the largest
     mean + B√(ξ log t / N), for the number N of its plays since the restart. If the arm of a step is not available, the
-    available arm with the largest index is played.
+    available arm with the largest upper bound is played.
 
     The paper has rewards in [0, 1], B = 1 and b = √(w log(2KT²)/2) for T steps: `threshold` = √(log(2KT²)/2). For
     normal rewards with standard deviation B, the same limit of false alarms has `threshold` = √(2 log(2KT²)), which

@@ -22,6 +22,7 @@ from larl.policies._markov_particles import (
 )
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
+from larl.policies._thompson import MIN_SD
 
 DRAWS = np.uint64(0x5EED0F7A21C3D4B9)  # stream of the means that particles draw
 
@@ -97,6 +98,8 @@ class ParticleLatentThompson(Policy):
 
     It draws a particle, a state from the particle's prediction and the means of that state, and plays the best arm.
     Each particle draws its means once per step, so the probability of an arm is an exact sum over particles and states.
+    The draws inside particles depend on the step only: they are the same in all trials and units, and another seed does
+    not change them.
 
     Parameters
     ----------
@@ -108,9 +111,9 @@ class ParticleLatentThompson(Policy):
         Prior mean of the probability of staying in a state.
     prior_moves : float, > 0, default 10.0
         Weight of the prior of each row of the transition matrix, in number of transitions.
-    prior_sd : float, > 0, default 2.0
+    prior_sd : float, >= 1e-50, default 2.0
         Prior standard deviation of the mean of each state and arm, in standard deviations of the noise.
-    sigma : float, > 0, optional
+    sigma : float, >= 1e-50, optional
         Standard deviation of the reward noise, in units of the standardised rewards. By default it is learnt.
     standardise : bool, default True
         Subtract the median of the first rewards, which come from random arms, and divide by their scale. There are 8
@@ -130,8 +133,8 @@ class ParticleLatentThompson(Policy):
     particles: int = checked(integer(2), 100)
     persistence: float = checked(number(above=0.0, below=1.0), 0.9)
     prior_moves: float = checked(number(above=0.0), 10.0)
-    prior_sd: float = checked(number(above=0.0), 2.0)
-    sigma: float | None = checked(optional(number(above=0.0)), None)
+    prior_sd: float = checked(number(MIN_SD), 2.0)
+    sigma: float | None = checked(optional(number(MIN_SD)), None)
     standardise: bool = checked(boolean(), True)
 
     def init(self, arms: int, **_: Any) -> Any:

@@ -15,7 +15,7 @@ from larl.policies._contract import Policy
 from larl.policies._mixture_probabilities import argmax_mixture_probabilities
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import register
-from larl.policies._thompson import condition_hypotheses, drawn_hypothesis, mixture_moments, posterior
+from larl.policies._thompson import MIN_SD, condition_hypotheses, drawn_hypothesis, mixture_moments, posterior
 
 NEGLIGIBLE = 1e-14  # hypotheses with less weight do not enter the action probabilities
 
@@ -124,9 +124,9 @@ class ResetThompson(Policy):
     ----------
     hazard : float, 0 < hazard < 1, default 0.05
         Probability of a reset per arm and step.
-    sigma : float, > 0, default 1.0
+    sigma : float, >= 1e-50, default 1.0
         Standard deviation of the rewards around their mean, in units of the reward.
-    prior_sd : float, > 0, default 1.0
+    prior_sd : float, >= 1e-50, default 1.0
         Standard deviation of the means, which have mean 0, in units of the reward.
     memory : int, >= 2, default 50
         Number of hypotheses about the last reset that are kept for each arm. The least likely one is forgotten.
@@ -141,8 +141,8 @@ class ResetThompson(Policy):
     """
 
     hazard: float = checked(number(above=0.0, below=1.0), 0.05)
-    sigma: float = checked(number(above=0.0), 1.0)
-    prior_sd: float = checked(number(above=0.0), 1.0)
+    sigma: float = checked(number(MIN_SD), 1.0)
+    prior_sd: float = checked(number(MIN_SD), 1.0)
     memory: int = checked(integer(2), 50)
 
     def init(self, arms: int, **_: Any) -> ResetThompsonState:

@@ -8,7 +8,7 @@ from larl.policies import Policy
 
 
 class Axis(NamedTuple):
-    """One setting of a grid. Beyond both ends there is no valid value, or the regret does not change."""
+    """One setting of a grid."""
 
     name: str
     values: tuple[float, ...]

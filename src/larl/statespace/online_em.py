@@ -72,32 +72,41 @@ def filtered_belief(em: OnlineEM, arm: int, reward: float, filtered: Floats) -> 
 
 
 @inner
-def online_em_update(em: OnlineEM, previous: Floats, arm: int, reward: float) -> None:
-    """Update statistics, parameters and belief with a reward. `previous` is P(x_{t−1} | rewards before t); it is set.
+def carry_statistics(em: OnlineEM, previous: Floats, share: float) -> Floats:
+    """Make statistics given x_{t−1} those given x_t, times `share`; return r(i | k) at [k, i].
 
-    r(i | k) = P(x_{t−1} = i | x_t = k) ∝ P(x_{t−1} = i) P(i → k).
+    r(i | k) = P(x_{t−1} = i | x_t = k) ∝ P(x_{t−1} = i) P(i → k). `previous` is P(x_{t−1} | rewards before t).
     """
     n, arms = em.means.shape
-    step, filtered = (em.seen[0] + 1.0) ** -STEP_POWER, np.empty(n)
-    is_first = em.seen[0] == 0.0
-    filtered_belief(em, arm, reward, filtered)
     old_moves, old_plays, old_total = em.moves.copy(), em.plays.copy(), em.total.copy()
-    back = np.empty(n)
+    back = np.empty((n, n))
     for k in range(n):
         norm = 0.0
         for i in range(n):
-            back[i] = previous[i] * em.transition[i, k]
-            norm += back[i]
+            back[k, i] = previous[i] * em.transition[i, k]
+            norm += back[k, i]
         for i in range(n):
-            back[i] = back[i] / norm if norm > 0.0 else 1.0 / n
+            back[k, i] = back[k, i] / norm if norm > 0.0 else 1.0 / n
         for i in range(n):
             for j in range(n):
-                em.moves[i, j, k] = (1.0 - step) * average(old_moves[i, j], back)
-                if j == k and not is_first:
-                    em.moves[i, j, k] += step * back[i]
-            for other in range(arms):
-                em.plays[i, other, k] = (1.0 - step) * average(old_plays[i, other], back)
-                em.total[i, other, k] = (1.0 - step) * average(old_total[i, other], back)
+                em.moves[i, j, k] = share * average(old_moves[i, j], back[k])
+            for arm in range(arms):
+                em.plays[i, arm, k] = share * average(old_plays[i, arm], back[k])
+                em.total[i, arm, k] = share * average(old_total[i, arm], back[k])
+    return back
+
+
+@inner
+def online_em_update(em: OnlineEM, previous: Floats, arm: int, reward: float) -> None:
+    """Update statistics, parameters and belief with a reward. `previous`, P(x_{t−1} | rewards before t), is set."""
+    n = em.belief.size
+    step, filtered = (em.seen[0] + 1.0) ** -STEP_POWER, np.empty(n)
+    filtered_belief(em, arm, reward, filtered)
+    back = carry_statistics(em, previous, 1.0 - step)
+    for k in range(n):
+        if em.seen[0] > 0.0:
+            for i in range(n):
+                em.moves[i, k, k] += step * back[k, i]
         em.plays[k, arm, k] += step
         em.total[k, arm, k] += step * reward
     em.square[0] = (1.0 - step) * em.square[0] + step * reward * reward
@@ -150,7 +159,8 @@ def predict_next(em: OnlineEM, previous: Floats) -> None:
 
 @inline
 def online_em_missing(em: OnlineEM, previous: Floats) -> None:
-    """Move the belief by one step without a reward."""
+    """Move the belief and the statistics by one step without a reward, which counts nothing."""
+    carry_statistics(em, previous, 1.0)
     for i in range(em.belief.size):
         previous[i] = em.belief[i]
     predict_next(em, previous)

@@ -15,6 +15,7 @@ from larl._core.progress import Progress
 from larl.reports.auto.report import markdown_table
 from larl.reports.cached_studies import run_cached, total_steps
 from larl.reports.comparison.experiments import (
+    HORIZON,
     Scope,
     Setting,
     all_settings,
@@ -179,7 +180,7 @@ def _page(outcomes: Mapping[str, Mapping[str, Outcome]], scope: Scope, command: 
             f"## {group}",
             _sentence(group, named),
             markdown_table(_regret_table(named, order), "policy"),
-            "<details><summary>Tuned settings</summary>",
+            '<details markdown="1"><summary>Tuned settings</summary>',
             markdown_table(_settings_table(named, order), "policy"),
             "</details>",
         ]
@@ -200,9 +201,9 @@ table). All policies of a world get the same random numbers. Tables show mean to
 error over {scope.trials:,} trials of 200 steps, fewer where trials are longer. Bold: the least regret of a policy that
 does not know the world, and those within two standard errors of the paired difference.
 
-Policies with settings are tuned in each world: the setting with the least mean regret over {scope.trials // 2:,} trials
-on other seeds. So they know more than a user does before a trial. {without} have no settings to choose
-and run with their defaults in all worlds.
+Most policies are tuned in each world: they have the setting with the least mean regret over
+{scope.trials_for(HORIZON, 0.5):,} trials of 200 steps on other seeds (fewer where trials are longer). So they know more
+than a user does before a trial. {without} are not tuned: they run with their defaults in all worlds.
 
 ## Summary
 
@@ -216,7 +217,7 @@ largest ratio in any world. “best”: number of worlds, of {count}, in which t
 
 The largest gain from knowing the world: an oracle has {oracle:.2f} times the regret of the best other policy.
 
-Worlds in which Auto has more than {100 * CLOSE:.0f}% more regret than the best tuned policy:
+Worlds in which Auto has more than {100 * CLOSE:.0f}% more regret than the best of the other policies:
 
 {_losses(outcomes)}
 
@@ -226,7 +227,8 @@ Worlds in which Auto has more than {100 * CLOSE:.0f}% more regret than the best 
 
 - The worlds of “other worlds” are the paper's k = 1 world with one change, or of another kind: see experiment 4 of
   `larl paper --all`. The random worlds of hidden Markov states are `larl.worlds.random_markov` with seeds 0 to 4.
-- A star marks a tuned setting at an end of its grid; `larl.reports.comparison` has the grids.
+- A star marks a tuned setting at an end of its grid; `larl.reports.comparison` has the grids. They are coarse, and not
+  every grid reaches the limits of its settings. CUSUMUCB and MUCB have one scale for the bonus and the test.
 - Ties are not corrected for the number of comparisons.
 - Adaptive exploration for latent-state bandits (Jin et al. 2026) is not included: its probing rules are not
   published in a form that we could read. Without probing, LinUCB on the last action and reward is LARL with s = 1.

@@ -108,7 +108,7 @@ REWARD_RANGE = Axis(
 
 
 def grids(world: LatentAR) -> dict[str, Grid]:
-    """Return the tuning grid of each policy."""
+    """Return the tuning grid of each policy. Beyond an axis there is no valid value, or the regret does not change."""
     low, high = reward_range(world)
     return {
         "Stationary": Grid((ALPHA,), lambda alpha: UCB(alpha)),
