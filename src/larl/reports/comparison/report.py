@@ -109,6 +109,10 @@ def _totals(result: Result) -> pd.DataFrame:
     return pd.DataFrame(total.values, columns=[str(name) for name in total["policy"].values])
 
 
+def _lower_first(text: str) -> str:
+    return text[0].lower() + text[1:]
+
+
 def _summary(outcomes: Mapping[str, Mapping[str, Outcome]]) -> pd.DataFrame:
     """Return one row for each policy that is no oracle, the best first: its regret relative to the least in a world."""
     everywhere = [outcome for group in outcomes.values() for outcome in group.values()]
@@ -117,7 +121,7 @@ def _summary(outcomes: Mapping[str, Mapping[str, Outcome]]) -> pd.DataFrame:
     rows = pd.DataFrame(index=names)
     rows["tuned"] = ["no" if name in untuned() else "yes" for name in names]
     for group, named in outcomes.items():
-        rows[group.lower()] = np.exp(logs[[id(outcome) for outcome in named.values()]].mean(axis=1))
+        rows[_lower_first(group)] = np.exp(logs[[id(outcome) for outcome in named.values()]].mean(axis=1))
     rows["all worlds"] = np.exp(logs.mean(axis=1))
     rows["largest"] = np.exp(logs.max(axis=1))
     rows["best"] = [sum(name in outcome.best for outcome in everywhere) for name in names]
@@ -156,7 +160,9 @@ def _sentence(group: str, outcomes: Mapping[str, Outcome]) -> str:
         f"{world}: {', '.join(name for name in outcome.rivals.mean().sort_values().index if name in outcome.best)}"
         for world, outcome in outcomes.items()
     ]
-    return "\n".join([f"Least regret in “{group.lower()}”, with ties:", "", *(f"- {winner}" for winner in winners)])
+    return "\n".join(
+        [f"Least regret in “{_lower_first(group)}”, with ties:", "", *(f"- {winner}" for winner in winners)]
+    )
 
 
 def _losses(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
