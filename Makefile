@@ -1,7 +1,7 @@
 # make paper   reproduce the paper: results/paper/report.html, figures, data and claims
 # make docs    regenerate docs/reproduction.md, auto.md, cohort.md, comparison.md, the tables of diagnose.md and their figures (hours)
 # make notebooks  run docs/notebooks and write their outputs
-# make test    run all tests
+# make test    run all tests, with a temporary PostgreSQL if its programs are installed
 # make stress  run the tests that depend on time 30 times next to two busy processes (hours);
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
 # make site    build the documentation site into site/: open site/index.html, no server and no network needed
@@ -46,7 +46,7 @@ site: $(VENV)/site
 	$(SITE)
 
 test: $(VENV)/test
-	$(BIN)/pytest --numprocesses 2
+	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses 2
 
 stress: $(VENV)/test
 	$(BIN)/python -m tests.stress --runs $(RUNS) --load 2 -- $(TESTS)
