@@ -8,10 +8,7 @@ from larl import __version__
 from larl._core.validation import InvalidValue, integer
 from larl.live import files
 from larl.live.base import LivePolicy, read_settings
-from larl.live.decision import Decision as Decision
-from larl.live.decision import PolicyError as PolicyError
-from larl.live.decision import RewardStatus
-from larl.live.files import InvalidFile as InvalidFile
+from larl.live.decision import Decision, RewardStatus
 from larl.live.history import History
 from larl.live.log_checks import check_counts
 from larl.live.renamed import upgrade_names

@@ -10,7 +10,7 @@ from larl import __version__
 from larl._core.compile import source_digest
 from larl._core.validation import InvalidValue
 from larl.live import snapshots
-from larl.live.agent import Decision
+from larl.live.decision import Decision
 from larl.service.core.policy_timeout import PolicyRunner
 from larl.service.core.snapshots import Snapshot
 from larl.service.core.study_config import StudyConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 from larl import __version__
 from larl.client.models import DecisionSource, PolicyChange, ServiceDecision, StudyInfo
-from larl.live.agent import Decision
+from larl.live.decision import Decision
 from larl.service.core.state import StudyState
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import canonical_json

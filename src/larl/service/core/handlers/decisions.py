@@ -2,7 +2,7 @@
 
 from larl._core.validation import InvalidValue
 from larl.client.models import DecisionSource
-from larl.live.agent import Decision
+from larl.live.decision import Decision
 from larl.service.core.commands import Command
 from larl.service.core.handlers.base import PolicyCalls, Step, append
 from larl.service.core.handlers.rewards import RewardHandlers
