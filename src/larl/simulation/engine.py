@@ -5,6 +5,7 @@ separate streams keyed by (seed, trial), and every trial starts from a fresh Sta
 number of threads, nor on the size of a block, nor on the other policies of the comparison.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numba
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from larl._core.compile import INNER, copy_fields, entry_point, generic, implement
 from larl._core.random import POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
-from larl.policies._contract import act, has_nan, set_context, set_true_means, update
-from larl.worlds.kernels import advance, apply_action, begin
+from larl.policies._contract import act, has_nan, set_context, set_true_means, update, update_missing
+from larl.worlds.kernels import advance, apply_action, begin, draw_reward
 from larl.worlds.variants import ContextState
 
 Floats = NDArray[np.float64]
@@ -47,6 +48,20 @@ def pass_world_context(latent: ContextState, state: Any) -> None:
 implement(pass_context, ContextState, pass_world_context)
 
 
+@generic
+def learn(latent: Any, state: Any, arm: int, reward: float) -> None:
+    """Update the State with a reward. Worlds with missing rewards implement it by `learn_or_skip`."""
+    update(state, arm, reward)
+
+
+def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:
+    """Update the State with a reward, or with the fact that it is missing."""
+    if math.isnan(reward):
+        update_missing(state, arm)
+    else:
+        update(state, arm, reward)
+
+
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # no cache: the State's type may be defined outside the package
 def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Simulate steps first, first + 1, … of a trial, one for each element of the trace."""
@@ -64,8 +79,8 @@ def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace:
             best = max(best, latent.means[other])
         trace.regret[i] = best - latent.means[arm]
         trace.arm[i] = arm
-        trace.reward[i] = latent.means[arm] + latent.sd[arm] * reward_noise
-        update(state, arm, trace.reward[i])
+        trace.reward[i] = draw_reward(latent, arm, reward_noise)
+        learn(latent, state, arm, trace.reward[i])
         apply_action(latent, arm)
 
 

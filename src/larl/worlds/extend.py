@@ -7,7 +7,7 @@ import numpy as np
 
 from larl._core.compile import implement, inline
 from larl._core.random import START, Bits, empty_bits, random_bits, seed_bits, stream
-from larl.worlds.kernels import advance, apply_action, begin
+from larl.worlds.kernels import advance, apply_action, begin, draw_reward
 
 
 def register_latent(
@@ -15,6 +15,7 @@ def register_latent(
     begin_: Callable[[Any, int, int], None],
     advance_: Callable[[Any, Any, int], float],
     apply_action_: Callable[[Any, int], None] | None = None,
+    draw_reward_: Callable[[Any, int, float], float] | None = None,
 ) -> None:
     """Bind the class of a world's latent state to the functions that move it. numba compiles them.
 
@@ -27,9 +28,12 @@ def register_latent(
         ``begin(latent, seed, trial) -> None`` draws the start of a trial, with ``start_bits(seed, trial)``.
     advance_ : callable
         ``advance(latent, key, t) -> float`` moves to step t = 0, 1, …, with ``step_bits(key, t)``, sets
-        ``latent.means`` and returns the noise of this step with variance 1. A reward is means[arm] + sd[arm] · noise.
+        ``latent.means`` and returns the noise of this step with variance 1.
     apply_action_ : callable, optional
         ``apply_action(latent, arm) -> None`` changes the latent state by the action; by default actions have no effect.
+    draw_reward_ : callable, optional
+        ``draw_reward(latent, arm, noise) -> float`` returns the reward of an arm, given the noise that `advance_`
+        returned; by default means[arm] + sd[arm] · noise.
 
     Raises
     ------
@@ -68,6 +72,8 @@ def register_latent(
     implement(advance, state, advance_)
     if apply_action_ is not None:
         implement(apply_action, state, apply_action_)
+    if draw_reward_ is not None:
+        implement(draw_reward, state, draw_reward_)
 
 
 @inline

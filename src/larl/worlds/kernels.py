@@ -57,6 +57,15 @@ def apply_action(latent: Any, arm: int) -> None:
     """Apply the action's effect on the latent state. By default there is none."""
 
 
+@generic
+def draw_reward(latent: Any, arm: int, noise: float) -> float:
+    """Return the reward of an arm at this step, given the step's noise; nan if the reward is missing.
+
+    By default it is the arm's mean plus its standard deviation times the noise.
+    """
+    return latent.means[arm] + latent.sd[arm] * noise
+
+
 def begin_latent(latent: Latent, seed: int, trial: int) -> None:
     """Draw z_0 … z_{k−1} of this trial."""
     key, k = stream(seed, trial, START), latent.first.size
@@ -130,6 +139,12 @@ def simulate_step(latent: Any, seed: int, trial: int, t: int) -> float:
 def simulate_action(latent: Any, arm: int) -> None:
     """`apply_action`, for Python."""
     apply_action(latent, arm)
+
+
+@entry_point
+def simulate_reward(latent: Any, arm: int, noise: float) -> float:
+    """`draw_reward`, for Python."""
+    return draw_reward(latent, arm, noise)
 
 
 @kernel

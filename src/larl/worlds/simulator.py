@@ -7,7 +7,7 @@ import numpy as np
 from larl._core.random import policy_bits
 from larl._core.validation import integer
 from larl.worlds.base import World, validate_world
-from larl.worlds.kernels import Floats, simulate_action, simulate_step
+from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step
 
 
 class Simulator:
@@ -98,7 +98,7 @@ class Simulator:
         return getattr(self._latent, "context", np.zeros(0)).copy()
 
     def reward(self, arm: int) -> float:
-        """Return the reward of an arm at this step: its mean plus noise.
+        """Return the reward of an arm at this step; nan if it is missing.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Simulator:
         True
         """
         arm = self._validate_arm(arm)
-        return float(self._latent.means[arm] + self._latent.sd[arm] * self._noise)
+        return float(simulate_reward(self._latent, arm, self._noise))
 
     def _validate_arm(self, arm: int) -> int:
         return int(integer(0, self._latent.means.size - 1)("Simulator", "arm", arm))
