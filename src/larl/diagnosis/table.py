@@ -1,8 +1,5 @@
 """Read the table of a log from a file, find its columns and validate its cells. Error messages name row and column."""
 
-import gzip
-import io
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from larl._core.table_files import read_table_file, to_numbers
 from larl._core.validation import LARGEST, InvalidValue
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.times import Times, read_times
@@ -23,53 +21,11 @@ COMMON_NAMES = {
 DATE_COLUMNS = ("at", "timestamp", "datetime", "date", "time")  # may hold dates if the time column numbers steps
 MAX_ARMS = 100
 MAX_CATEGORIES = 50  # of a context column
-GZIP = b"\x1f\x8b"
-BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
     """Return the table of a CSV file (also gzipped; all cells as text) or of a Parquet file."""
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidValue("diagnose", "log", str(path), "the path of a CSV or Parquet file; this file does not exist")
-    with path.open("rb") as file:
-        signature = file.read(4)
-    if signature == b"PAR1" or path.suffix.lower() in (".parquet", ".pq"):
-        return _read_parquet(path)
-    content = _decompress(path) if signature[:2] == GZIP else path.read_bytes()
-    if not content.strip():
-        raise InvalidValue("diagnose", "log", str(path), "a CSV file with a header and rows; this file is empty")
-    accepted = "a CSV or Parquet file; this file is neither"
-    if b"\0" in content[:4096]:
-        raise InvalidValue("diagnose", "log", str(path), f"{accepted} (it contains zero bytes)")
-    try:
-        header = content.split(b"\n", 1)[0].decode("utf-8-sig")
-        separator = max(",;\t", key=header.count)
-        frame = pd.read_csv(io.BytesIO(content), dtype=str, sep=separator, encoding="utf-8-sig", skipinitialspace=True)
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InvalidValue("diagnose", "log", str(path), f"{accepted} ({str(error).strip()})") from error
-    return frame.rename(columns=lambda name: str(name).strip())
-
-
-def _decompress(path: Path) -> bytes:
-    """Return the decompressed content of a gzip file."""
-    try:
-        return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        accepted = f"a complete gzip file; this file cannot be decompressed ({error})"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Return the table of a Parquet file."""
-    try:
-        return pd.read_parquet(path)
-    except ImportError as error:
-        accepted = "a CSV file; Parquet needs pyarrow, which is not installed: pip install 'larl[parquet]'"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
-    except Exception as error:  # the exception of a damaged file depends on the reader
-        accepted = f"a complete Parquet file; this file cannot be read ({error})"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
+    return read_table_file("diagnose", "log", path)
 
 
 class Table:
@@ -236,17 +192,4 @@ def indicators(labels: Sequence[str] | np.ndarray, column: str) -> Floats:
         accepted = f"a column of numbers, or of at most {MAX_CATEGORIES} categories"
         raise InvalidValue("diagnose", "context", column, f"{accepted} (it has {categories.size:,})")
     result: Floats = (number[:, None] == np.arange(1, categories.size)).astype(float)
-    return result
-
-
-def to_numbers(cells: pd.Series) -> Floats:
-    """Return the cells as numbers; true and false are 1 and 0, other text is nan."""
-    if pd.api.types.is_bool_dtype(cells.dtype):
-        return cells.to_numpy(dtype=float, na_value=np.nan)
-    result = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    is_text = np.isnan(result) & cells.notna().to_numpy()
-    if is_text.any():
-        text = cells[is_text].astype(str).str.strip().str.lower()
-        result = result.copy()
-        result[is_text] = text.map(BOOLEANS).to_numpy(dtype=float)
     return result

@@ -92,7 +92,7 @@ def _make_plan(
     values: Mapping[str, Any], request: dict[str, Any], settings: Mapping[str, Any], source: TomlSource
 ) -> Plan:
     with source.locate_errors("world"):
-        world = read_world(values["world"], "world")
+        world = read_world(values["world"], "world", Path(source.file).parent)
     with source.locate_errors("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
     with source.locate_errors("study"):
