@@ -98,7 +98,10 @@ def _make_plan(
     with source.locate_errors("study"):
         config = _check_config(request, world)
     with source.locate_errors():
-        return Plan(config, request, world, traffic, **settings)
+        plan = Plan(config, request, world, traffic, **settings)
+    with source.locate_errors("world"):
+        world.check_horizon("world", plan.steps)
+    return plan
 
 
 def _check_table(owner: str, name: str, value: object) -> None:

@@ -11,6 +11,8 @@ from larl._core.validation import InvalidValue
 from larl.worlds.variants import Recorded
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+CHUNK = 2_000_000  # cells of the table that are looked up at a time
 RANDOM, FIXED, BEST = "(random arm)", "(best fixed arm)", "(best arm at every step)"  # rows beside the policies
 
 
@@ -30,7 +32,7 @@ class Earnings(NamedTuple):
     def share(self) -> float:
         """0 for a random arm, 100 for the best arm at every step; nan if all arms are always equal."""
         scale = float(self.scale.sum())
-        return 100.0 * float(self.gain.sum()) / scale if scale > 0.0 else float("nan")
+        return 100.0 * (float(self.gain.sum()) / scale) if scale > 0.0 else float("nan")
 
     @property
     def mean_reward(self) -> float:
@@ -46,41 +48,38 @@ class Earnings(NamedTuple):
 
 
 class Windows:
-    """The rewards of the windows of all trials, and what a random arm and the best arms earn in them."""
+    """The windows of the trials of a world, and what a random arm and the best arms earn in them."""
 
-    def __init__(self, world: Recorded, horizon: int, seed: int, trials: int) -> None:
-        table, shape = world.table.values, (trials, horizon)
-        observed = np.isfinite(table)
-        rewards, count = np.where(observed, table, 0.0), observed.sum(axis=1)
-        means = rewards.sum(axis=1) / np.maximum(count, 1)
-        best = np.where(count > 0, np.where(observed, table, -np.inf).max(axis=1), 0.0)
-        self.best, self.mean, self.is_observed = np.empty(shape), np.empty(shape), np.empty(shape, dtype=bool)
-        self.fixed = Earnings(*np.zeros((4, trials)))
-        self.starts = np.empty(trials, dtype=np.int64)
-        for trial in range(trials):
-            rows = world.path(horizon, seed, trial)
-            self.starts[trial] = rows[0]
-            self.best[trial], self.mean[trial], self.is_observed[trial] = best[rows], means[rows], count[rows] > 0
-            seen, total = observed[rows], rewards[rows].sum(axis=0)
-            steps = seen.sum(axis=0)
-            arm = int(np.argmax(np.where(steps > 0, total / np.maximum(steps, 1), -np.inf)))
-            mean, scale = means[rows][seen[:, arm]].sum(), (best - means)[rows][seen[:, arm]].sum()
-            for part, value in zip(self.fixed, (total[arm], total[arm] - mean, scale, steps[arm]), strict=True):
-                part[trial] = value
+    def __init__(self, world: Recorded, horizon: int, seed: int) -> None:
+        self._world, self._horizon, self._seed = world, horizon, seed
+        self._observed = np.isfinite(world.table.values)
+        self._rewards, count = np.where(self._observed, world.table.values, 0.0), self._observed.sum(axis=1)
+        self._mean = self._rewards.sum(axis=1) / np.maximum(count, 1)
+        self._best = np.where(count > 0, np.where(self._observed, world.table.values, -np.inf).max(axis=1), 0.0)
 
-    def earnings(self, regret: Floats, is_observed: NDArray[np.bool_] | None = None) -> Earnings:
-        """Return the earnings of choices with this regret, (trials, steps) or totals (trials,), at observed steps."""
-        has_reward = self.is_observed if is_observed is None else is_observed
-        total = regret if regret.ndim == 1 else np.where(has_reward, regret, 0.0).sum(axis=1)
-        best, scale = (np.where(has_reward, part, 0.0).sum(axis=1) for part in (self.best, self.best - self.mean))
+    def rows(self, trials: range) -> Rows:
+        """Return the rows of the table in every step of some trials, (trials, steps)."""
+        return np.stack([self._world.path(self._horizon, self._seed, trial) for trial in trials])
+
+    def earnings(self, rows: Rows, regret: Floats, has_reward: NDArray[np.bool_] | None = None) -> Earnings:
+        """Return the earnings of choices with this regret, of each step or in total, where there is a reward."""
+        has_reward = self._observed[rows].any(axis=2) if has_reward is None else has_reward
+        total = (np.where(has_reward, regret, 0.0) if regret.shape == rows.shape else regret).sum(axis=1)
+        best = np.where(has_reward, self._best[rows], 0.0).sum(axis=1)
+        scale = np.where(has_reward, (self._best - self._mean)[rows], 0.0).sum(axis=1)
         return Earnings(best - total, scale - total, scale, has_reward.sum(axis=1).astype(float))
 
-    def benchmarks(self) -> dict[str, Earnings]:
+    def benchmarks(self, rows: Rows) -> dict[str, Earnings]:
         """Return the earnings of a random arm, of the best fixed arm of each window, and of the best at every step."""
+        best, observed = self._best[rows], self._observed[rows]
+        total, steps = self._rewards[rows].sum(axis=1), observed.sum(axis=1)
+        arm = np.argmax(np.where(steps > 0, total / np.maximum(steps, 1), -np.inf), axis=1)  # largest mean reward
+        trial = np.arange(len(rows))[:, None]
+        fixed = observed[trial, np.arange(rows.shape[1]), arm[:, None]]
         return {
-            RANDOM: self.earnings(self.best - self.mean),
-            FIXED: self.fixed,
-            BEST: self.earnings(np.zeros_like(self.best)),
+            RANDOM: self.earnings(rows, best - self._mean[rows]),
+            FIXED: self.earnings(rows, best - self._rewards[rows, arm[:, None]], fixed),
+            BEST: self.earnings(rows, np.zeros(rows.shape)),
         }
 
 
@@ -99,6 +98,30 @@ def independent_windows(world: Recorded, starts: NDArray[np.int64], horizon: int
     return max(1, count // units)
 
 
+def all_earnings(world: Recorded, data: Any, horizon: int, seed: int) -> tuple[dict[str, Earnings], Rows]:
+    """Return the earnings of every policy and benchmark, and the first row of every trial."""
+    count, keeps_steps = data.sizes["trial"] * data.sizes.get("unit", 1), "regret" in data
+    shape = (data.sizes["policy"], count, horizon if keeps_steps else 1)
+    regret = data["regret" if keeps_steps else "total"].transpose("policy", ...).values.reshape(shape)
+    reward = data["reward"].transpose("policy", ...).values.reshape(shape) if keeps_steps else None
+    windows, size = Windows(world, horizon, seed), max(1, CHUNK // (horizon * world.arms))
+    parts: dict[str, list[Earnings]] = {}
+    starts = []
+    for first in range(0, count, size):
+        chunk = slice(first, min(first + size, count))
+        rows = windows.rows(range(count)[chunk])
+        earned = windows.benchmarks(rows)
+        for i, policy in enumerate(data["policy"].values.tolist()):
+            has_reward = None if reward is None else np.isfinite(reward[i, chunk])
+            earned[policy] = windows.earnings(rows, regret[i, chunk], has_reward)
+        for name, each in earned.items():
+            parts.setdefault(name, []).append(each)
+        starts.append(rows[:, 0])
+    return {name: Earnings(*map(np.concatenate, zip(*each, strict=True))) for name, each in parts.items()}, (
+        np.concatenate(starts)
+    )
+
+
 def summary_of_world(
     world: Recorded, data: Any, policies: list[str], reference: str, seed: int
 ) -> dict[str, dict[str, float]]:
@@ -106,27 +129,20 @@ def summary_of_world(
     from scipy.stats import t as student
 
     units, trials, horizon = data.sizes.get("unit", 1), data.sizes["trial"], int(data["time"].values[-1]) + 1
-    keeps_steps = "regret" in data
-    if not keeps_steps and world.has_missing:
+    if "regret" not in data and world.has_missing:
         accepted = "'all': with missing rewards, the steps of each policy are needed"
         raise InvalidValue("Result.recorded_summary", "keep", "summary", accepted)
-    windows = Windows(world, horizon, seed, trials * units)
-    earnings = {}
-    for policy in policies:
-        one = data.sel(policy=policy)
-        values = one["regret" if keeps_steps else "total"].values.reshape(trials * units, -1)
-        has_reward = np.isfinite(one["reward"].values).reshape(trials * units, -1) if keeps_steps else None
-        earnings[policy] = windows.earnings(values if keeps_steps else values[:, 0], has_reward)
-    earnings = {name: each.over_cohorts(units) for name, each in (earnings | windows.benchmarks()).items()}
-    independent = min(trials, independent_windows(world, windows.starts, horizon, units))
-    root = np.sqrt(independent) if independent > 1 else np.nan
+    by_unit, starts = all_earnings(world, data, horizon, seed)
+    earnings = {name: each.over_cohorts(units) for name, each in by_unit.items()}
+    independent = min(trials, independent_windows(world, starts, horizon, units))
     quantile = float(student.ppf(0.975, independent - 1)) if independent > 1 else np.nan
 
     def error(influence: Floats) -> float:
-        return float(influence.std(ddof=1) / root) if trials > 1 else float("nan")
+        return float(influence.std(ddof=1) / np.sqrt(independent)) if independent > 1 else float("nan")
 
     table, base = {}, earnings[reference]
-    for name, each in earnings.items():
+    for name in (*policies, RANDOM, FIXED, BEST):
+        each = earnings[name]
         difference, se = each.share - base.share, error(each.influence - base.influence)
         table[name] = {
             "mean reward": each.mean_reward,

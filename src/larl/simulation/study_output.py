@@ -104,7 +104,7 @@ def _print_recorded(recorded: pd.DataFrame, reference: str) -> None:
         column.justify = "right"
     for world, rows in recorded.groupby(level="world", sort=False):
         table.add_row(Text(f"{world} ({rows['windows'].iloc[0]:,} windows that share no row)", style="bold"))
-        for (_, policy), row in rows.iterrows():
+        for policy, row in rows.droplevel("world").iterrows():
             cells = [f"{row['mean reward']:.4g}", f"{row['share']:.1f}%", f"{row['se']:.1f}"]
             if policy != reference:
                 part = {end: row[f"minus {reference}{end}"] for end in ("", ", se", ", low", ", high")}

@@ -156,12 +156,6 @@ def simulate_reward(latent: Any, arm: int, noise: float) -> float:
     return draw_reward(latent, arm, noise)
 
 
-@entry_point
-def simulate_regret(latent: Any, arm: int) -> float:
-    """`step_regret`, for Python."""
-    return step_regret(latent, arm)
-
-
 @kernel
 def trace_path(latent: Latent, seed: int, trial: int, path: Floats) -> None:
     """Write z_0, z_1, … of one trial into the rows of `path`."""

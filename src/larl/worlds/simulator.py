@@ -7,7 +7,7 @@ import numpy as np
 from larl._core.random import policy_bits
 from larl._core.validation import integer
 from larl.worlds.base import World, validate_world
-from larl.worlds.kernels import Floats, simulate_action, simulate_regret, simulate_reward, simulate_step
+from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step, step_regret
 
 
 class Simulator:
@@ -153,7 +153,7 @@ class Simulator:
         >>> [round(simulator.regret(arm), 2) for arm in (0, 1)]
         [0.0, 32.07]
         """
-        return float(simulate_regret(self._latent, self._validate_arm(arm)))
+        return float(step_regret(self._latent, self._validate_arm(arm)))
 
     def _validate_arm(self, arm: int) -> int:
         return int(integer(0, self._latent.means.size - 1)("Simulator", "arm", arm))
