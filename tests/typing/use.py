@@ -30,6 +30,7 @@ larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportC
 larl.DiscountedLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.LatentMarkov()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.Recorded(np.eye(2))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 

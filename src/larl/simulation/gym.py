@@ -20,7 +20,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
 
     A bandit has no observations, so the observation is the last reward, and 0 before the first. `info` has quantities
     of the step that only the simulator knows: `mean_rewards`, `optimal_action`, `regret` and `latent_state`. After
-    `reset` they are those of the next step, without regret.
+    `reset` they are those of the next step, without regret. A missing reward (`larl.worlds.Recorded`) is nan.
 
     Episode n after `reset(seed=seed)` has the states and noise of trial n of `larl.compare` with that seed.
 

@@ -8,7 +8,8 @@ pooling = "partial"         # optional: what the units share, "none", "full" or 
 
 [worlds."k = 1"]
 paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 2: a vector state), or the fields of
-                            # larl.LatentAR, or world = "Seasonal" (any class of larl.worlds) and its fields
+                            # larl.LatentAR, or world = "Seasonal" (any class of larl.worlds) and its fields;
+                            # world = "Recorded", path = "table.csv", window = 100: the path is relative to this file
 
 [policies."LARL, s = 1"]
 policy = "LARL"             # a registered name, or "module:Class" for a policy of your own, and its parameters

@@ -65,12 +65,14 @@ class World:
     """An environment in which policies are compared. A subclass sets `arms` and `k` and implements `latent`.
 
     `arms` is the number of arms. `k` is the number of first steps whose state is drawn from the start distribution.
+    `has_missing` is whether rewards can be missing, `max_horizon` the number of steps of the longest trial; None if there
+    is no limit.
     """
 
     arms: int
     k: int
-    has_missing: bool = False  # whether rewards can be missing
-    max_horizon: int | None = None  # steps of the longest trial; None if there is no limit
+    has_missing: bool = False
+    max_horizon: int | None = None
 
     def check_horizon(self, owner: str, horizon: int) -> None:
         """Raise InvalidValue if a trial cannot have this many steps."""
