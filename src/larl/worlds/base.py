@@ -65,8 +65,8 @@ class World:
     """An environment in which policies are compared. A subclass sets `arms` and `k` and implements `latent`.
 
     `arms` is the number of arms. `k` is the number of first steps whose state is drawn from the start distribution.
-    `has_missing` is whether rewards can be missing, `max_horizon` the number of steps of the longest trial; None if there
-    is no limit.
+    `has_missing` is whether rewards can be missing. `max_horizon` is the number of steps of the longest trial, None if
+    there is no limit.
     """
 
     arms: int
