@@ -10,7 +10,7 @@ from larl.client.models import HistoryReceipt, parse
 from larl.client.reader import StudyReader, api_path
 from larl.client.transport import RequestRefused, encode
 
-MAX_STEPS = 1000  # of a request
+MAX_STEPS = 250  # of a request: fewer than the service accepts, because the study answers no other request meanwhile
 MAX_BYTES = 60_000  # of a request's steps; the service accepts bodies of 65,536 bytes
 
 

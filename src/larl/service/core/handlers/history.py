@@ -34,12 +34,10 @@ class HistoryHandlers:
         study, steps = self._studies.open_study(command.study), command.body.steps
         self._check(tx, study.config, steps)
         event = self.begin(tx, command, at)
-        units: dict[str, UnitState] = {}
         for i, row in enumerate(steps):
-            with _naming_step(i):
-                if row.unit not in units:
-                    units[row.unit] = self._find_unit(tx, study, row.unit, at)
-                self._add(Step(tx, study.config, units[row.unit], at), command.key, row)
+            with _naming_step(i):  # PostgreSQL is asked for each unit: a transaction that is idle for long is ended
+                unit = self._find_unit(tx, study, row.unit, at)
+                self._add(Step(tx, study.config, unit, at), command.key, row)
         return event
 
     def begin(self, tx: Transaction, command: Command[HistoryRequest], at: str) -> Event:
