@@ -1,6 +1,5 @@
-"""The import of a pilot: all or nothing, once, replayed exactly, and learnt as `from_log` learns it."""
+"""The import of a pilot: all or nothing, once, and learnt as `from_log` learns it."""
 
-import csv
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -16,38 +15,12 @@ import larl
 from larl.service.core.agents import AgentHandle
 from larl.service.core.handlers.history import HistoryHandlers
 from larl.service.core.problems import Problem
-from larl.service.export.files import export
-from larl.service.export.table import Table
-from larl.service.ops.backup import backup, restore
-from larl.service.ops.integrity import Mismatch
-from larl.service.ops.replay import Replay
 from larl.service.schemas.requests import MAX_STEPS
 from larl.service.storage import group_commit
 from larl.service.storage.database import StorageError
 from tests.service.host import LARL, Host, history_command, hosts
+from tests.service.pilots import ARMS, ROWS, pilot, rows_of, steps_of
 from tests.service.study_client import content, create_study, service_client
-
-ROWS = 12
-ARMS = ["a", "b"]
-
-
-def pilot(units: int = 2, context: bool = False) -> pd.DataFrame:
-    """A log with missing rewards and steps without an arm, in order of time."""
-    draw, count = np.random.default_rng(5), ROWS * units
-    frame = pd.DataFrame(
-        {
-            "t": np.repeat(np.arange(ROWS), units),
-            "unit": [f"p{i}" for i in range(units)] * ROWS,
-            "arm": draw.choice(ARMS, count).astype(object),
-            "reward": np.where(draw.random(count) < 0.2, np.nan, draw.normal(size=count)),
-        }
-    )
-    frame.loc[[3, 8], ["arm", "reward"]] = None
-    return frame.assign(context_0=draw.normal(size=count)) if context else frame
-
-
-def steps_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return larl.logs.read_steps(frame, context=[name for name in frame if name == "context_0"])
 
 
 def state(host: Host, unit: str, pooled: bool) -> list[Any]:
@@ -59,10 +32,6 @@ def state(host: Host, unit: str, pooled: bool) -> list[Any]:
 
 def arrays(value: Any) -> list[Any]:
     return [each for field in value for each in (arrays(field) if isinstance(field, tuple) else [np.asarray(field)])]
-
-
-def rows_of(host: Host) -> list[Any]:
-    return [event[:7] + event[8:] for event in host.journal.select()]
 
 
 @pytest.mark.parametrize("pooling", ["none", "full"])
@@ -270,98 +239,6 @@ def test_restarted_service_goes_on_from_snapshots_and_from_events(sqlite: str, p
             found.append([host.decide(unit, unit) | {"at": ""} for unit in ("p1", "p0", "new")])
             assert host.replay() == len(frame) + 3
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    ("where", "change"),
-    [
-        ("kind = 'reward' AND number = 2 AND unit = 'p0'", "request = replace(request, '\"value\":', '\"value\":1')"),
-        ("kind = 'decision' AND number = 2", "request = replace(request, '\"history\"', '\"story\"')"),
-        ("kind = 'decision' AND number = 2", "\"key\" = 'other'"),
-        ("kind = 'decision' AND number = 2", "answer = replace(answer, 'history', 'host')"),
-        ("kind = 'history'", "answer = replace(answer, '\"steps\":24', '\"steps\":25')"),
-        ("kind = 'history'", "request = replace(request, 'log.p0.4', 'log.p0.x')"),
-    ],
-)
-def test_replay_finds_a_changed_import(sqlite: str, where: str, change: str) -> None:
-    with hosts(sqlite) as [host]:
-        host.create_study()
-        host.import_history("pilot", steps_of(pilot()))
-        host.decide("p0", "own")
-        assert host.replay() == 25
-    with sqlite3.connect(sqlite.removeprefix("sqlite:///")) as connection:
-        connection.execute("DROP TRIGGER no_update")
-        found = connection.execute(f"SELECT seq FROM journal WHERE {where} LIMIT 1").fetchone()[0]
-        connection.execute(f"UPDATE journal SET {change} WHERE seq = {found}")
-    connection.close()
-    with hosts(sqlite) as [host], pytest.raises(Mismatch):
-        Replay(host.journal).run()
-
-
-def test_backup_restores_an_import(sqlite: str, tmp_path: Path) -> None:
-    with hosts(sqlite) as [host]:
-        host.create_study()
-        host.import_history("pilot", steps_of(pilot()))
-        backup(host.database, tmp_path / "backup.gz")
-        rows = rows_of(host)
-    restore(tmp_path / "backup.gz", f"sqlite:///{tmp_path / 'copy.db'}")
-    with hosts(f"sqlite:///{tmp_path / 'copy.db'}") as [host]:
-        assert rows_of(host) == rows
-        assert host.replay() == 24
-
-
-def test_exports_mark_imported_steps(sqlite: str, tmp_path: Path) -> None:
-    known = [step | ({"probabilities": {"a": 0.25, "b": 0.75}} if step["arm"] else {}) for step in steps_of(pilot())]
-    with hosts(sqlite) as [host]:
-        host.create_study(min_probability=0.1)
-        host.import_history("pilot", known)
-        host.reward(host.decide("p0", "own")["id"], "own", 0.5)
-        table = Table(host.journal, "sleep")
-        export(table, "csv", tmp_path / "sleep.csv")
-        assert export(table, "vw", tmp_path / "sleep.vw") == {
-            "no reward": sum(step["arm"] is not None and step["reward"] is None for step in known),
-            "no arm was available": 2,
-        }
-        export(table, "lifejacket", tmp_path / "lifejacket.csv", fill=0.0)
-    with (tmp_path / "sleep.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["source"] for row in rows] == ["history"] * 24 + ["policy"]
-    assert [row["arm"] or None for row in rows[:-1]] == [step["arm"] for step in known]
-    assert [float(row["reward"]) if row["reward"] else None for row in rows[:-1]] == [step["reward"] for step in known]
-    assert {row["p_a"] for row in rows[:-1] if row["arm"]} == {"0.25"}
-    again = larl.Cohort.from_log(larl.UCB(), tmp_path / "sleep.csv")
-    assert again.t == 25
-    with (tmp_path / "lifejacket.csv").open(encoding="utf-8") as file:
-        policies = [row["policy_num"] for row in csv.DictReader(file) if row["user_id"] == "p0"]
-    assert policies == ["-1"] * 12 + ["0"]
-
-
-def test_statistics_count_imported_steps_apart(tmp_path: Path) -> None:
-    """Every number but `imported` is the same as without the import."""
-    found = {}
-    for imported in (False, True):
-        folder = tmp_path / str(imported)
-        folder.mkdir()
-        with service_client(folder) as client:
-            create_study(client, arms=ARMS, policy={"policy": "Random"})
-            if imported:
-                content(client.post("/v1/studies/sleep/history", json={"key": "k", "steps": steps_of(pilot())}))
-            for i, unit in enumerate(("p0", "p1", "p1", "p0", "p1")):
-                body = {"unit": unit, "key": f"{unit}-{i}", "available": ["a"]}
-                decision = content(client.post("/v1/studies/sleep/decisions", json=body))
-                assert decision["t"] == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}[i] + imported * ROWS
-                content(client.post(f"/v1/decisions/{decision['id']}/reward", json={"key": f"r{i}", "value": 1.0 * i}))
-            overview = content(client.get("/v1/studies/sleep/overview"))
-            roster = content(client.get("/v1/studies/sleep/roster"))["items"]
-            unit = content(client.get("/v1/studies/sleep/unit-overview?unit=p0"))
-            assert (overview.pop("imported"), unit["imported"]) == (imported * 24, imported * ROWS)
-            assert [each.pop("imported") for each in roster] == [imported * ROWS] * 2
-            assert [step["source"] for step in unit["steps"]] == ["history"] * imported * ROWS + ["policy"] * 2
-            assert overview["decisions"] == sum(overview["states"].values()) == sum(overview["sources"].values()) == 5
-            times = [overview.pop(name) for name in ("seq", "at", "steps")]
-            assert sum(times[-1]["decisions"]) == 5
-            found[imported] = overview, [each | {"entered": "", "last": ""} for each in roster]
-    assert found[True] == found[False]
 
 
 def test_only_an_admin_imports(tmp_path: Path) -> None:
