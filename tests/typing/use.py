@@ -83,3 +83,6 @@ larl.diagnose(pl.LazyFrame({"t": [0]}))
 larl.diagnose(pd.DataFrame({"t": [0]}))
 larl.diagnose("log.csv")
 larl.diagnose([1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(larl.Agent.from_log(larl.UCB(), "pilot.csv"), larl.Agent)
+assert_type(larl.Cohort.from_log(larl.UCB(), pl.DataFrame({"t": [0]}), unit="user", pooling="full"), larl.Cohort)
+larl.Agent.from_log(larl.UCB(), [1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -9,8 +9,7 @@ import pandas as pd
 
 from larl._core.table_files import read_table_file, to_numbers
 from larl._core.validation import LARGEST, InvalidValue
-from larl.diagnosis.kernels import Floats, Ints
-from larl.diagnosis.times import Times, read_times
+from larl.logs.times import Floats, Ints, Times, read_times
 
 COMMON_NAMES = {
     "time": ("t", "time", "step", "timestamp"),
@@ -23,16 +22,16 @@ MAX_ARMS = 100
 MAX_CATEGORIES = 50  # of a context column
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, owner: str = "diagnose") -> pd.DataFrame:
     """Return the table of a CSV file (also gzipped; all cells as text) or of a Parquet file."""
-    return read_table_file("diagnose", "log", path)
+    return read_table_file(owner, "log", path)
 
 
 class Table:
     """A table with validated cells. `from_file`: rows are lines below a header, and error messages name the line."""
 
-    def __init__(self, frame: pd.DataFrame, from_file: bool) -> None:
-        self.frame, self.from_file = frame, from_file
+    def __init__(self, frame: pd.DataFrame, from_file: bool, owner: str = "diagnose") -> None:
+        self.frame, self.from_file, self.owner = frame, from_file, owner
         self.names = [str(name) for name in frame.columns]
         self.notes: list[str] = []
 
@@ -44,8 +43,10 @@ class Table:
             column = self.find_column(common)
             if column is not None:
                 return self._prefer_played(column) if common == "arm" else column
-        accepted = f"a column named {' or '.join(COMMON_NAMES[role])}, or --{role} NAME (there are: {self.all_names})"
-        raise InvalidValue("diagnose", f"column of the {role}", None, accepted)
+        accepted = (
+            f"a column named {' or '.join(COMMON_NAMES[role])}, or {self.option(role)} (there are: {self.all_names})"
+        )
+        raise InvalidValue(self.owner, f"column of the {role}", None, accepted)
 
     def unit_column(self, name: str | Literal[False] | None) -> str | None:
         """Return the unit's column: the given one, None if False, else one with a common name that is not a row id."""
@@ -66,8 +67,12 @@ class Table:
     def require_column(self, role: str, name: str) -> str:
         """Return the name of a column; raise InvalidValue unless exactly one column has it."""
         if self.names.count(name) != 1:
-            raise InvalidValue("diagnose", role, name, f"one of the log's columns: {self.all_names}")
+            raise InvalidValue(self.owner, role, name, f"one of the log's columns: {self.all_names}")
         return name
+
+    def option(self, name: str) -> str:
+        """Return how a user names the column of a role, for error messages."""
+        return f"--{name} NAME" if self.owner == "diagnose" else f"{name}=NAME"
 
     @property
     def all_names(self) -> str:
@@ -97,7 +102,7 @@ class Table:
         where = f"row {row + 1} (line {row + 2})" if self.from_file else f"row {row + 1}"
         plain = value.item() if isinstance(value, np.generic) else value
         plain = str(plain) if isinstance(plain, pd.Timestamp) else plain
-        raise InvalidValue("diagnose", f"{where}, column {column!r}", plain, accepted)
+        raise InvalidValue(self.owner, f"{where}, column {column!r}", plain, accepted)
 
     def cells(self, column: str) -> pd.Series:
         """Return the cells of a column."""
@@ -113,11 +118,11 @@ class Table:
             self.reject(row, column, cells[row], "a finite number, true, false, or an empty cell for a missing reward")
         if not np.isfinite(result).any():
             accepted = "a column with rewards; all are missing"
-            raise InvalidValue("diagnose", f"column {column!r}", "no reward", accepted)
+            raise InvalidValue(self.owner, f"column {column!r}", "no reward", accepted)
         return result
 
     def actions(self, column: str, reward: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the arms as numbers, and their labels in numerical or alphabetical order."""
+        """Return the arms as numbers (−1: no action), and their labels in numerical or alphabetical order."""
         cells = self.cells(column)
         has_action = cells.notna().to_numpy()
         has_reward = self.cells(reward).notna().to_numpy()
@@ -138,9 +143,11 @@ class Table:
             actions, number = np.unique(np.where(has_action, text, text[has_action][0]), return_inverse=True)
             labels = tuple(str(name) for name in actions)
         if len(labels) > MAX_ARMS:
-            accepted = f"at most {MAX_ARMS} different actions; set the column of the action with --action"
-            raise InvalidValue("diagnose", f"column {column!r}", f"{len(labels):,} different actions", accepted)
-        return number.astype(np.int64), labels
+            accepted = (
+                f"at most {MAX_ARMS} different actions; set the column of the action with {self.option('action')}"
+            )
+            raise InvalidValue(self.owner, f"column {column!r}", f"{len(labels):,} different actions", accepted)
+        return np.where(has_action, number, -1).astype(np.int64), labels
 
     def times(self, column: str, day_first: bool | None) -> Times:
         """Return the times of the rows."""
@@ -161,14 +168,25 @@ class Table:
                 return clock
         return None
 
-    def units(self, column: str | None) -> Ints:
-        """Return the units as numbers; all 0 without a column."""
+    def units(self, column: str | None) -> tuple[Ints, tuple[str, ...]]:
+        """Return the units as numbers, and their names in order of the rows; all 0 and no name without a column."""
         if column is None:
-            return np.zeros(len(self.frame), dtype=np.int64)
+            return np.zeros(len(self.frame), dtype=np.int64), ()
         cells = self.cells(column)
         if cells.isna().any():
             self.reject(int(cells.isna().to_numpy().argmax()), column, None, "the unit of the row")
-        return pd.factorize(cells.astype(str))[0].astype(np.int64)
+        number, names = pd.factorize(cells.astype(str))
+        return number.astype(np.int64), tuple(str(name) for name in names)
+
+    def numbers(self, role: str, column: str) -> Floats:
+        """Return a column of numbers without missing ones; true and false are 1 and 0."""
+        cells = self.cells(self.require_column(role, column))
+        result = to_numbers(cells)
+        is_invalid = ~(np.abs(result) <= LARGEST)  # nan too
+        if is_invalid.any():
+            row = int(is_invalid.argmax())
+            self.reject(row, column, None if pd.isna(cells[row]) else cells[row], "a finite number, true or false")
+        return result
 
     def context(self, column: str) -> Floats:
         """Return a context as (rows, columns): a number as one column, a category as indicators."""
