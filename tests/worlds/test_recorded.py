@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import larl
+from larl._core.compile import copy_fields
+from larl.policies._pooling import stack_units, unit_view
 from larl.simulation.gym import LatentAREnv
 from larl.simulation.store import Store
 from larl.simulation.study import Study
@@ -137,6 +139,15 @@ def test_units_of_a_cohort_have_the_windows_of_trials() -> None:
         rows = world.path(WINDOW, 0, unit)
         arms = pooled.arm.values.reshape(6, WINDOW)[unit]
         np.testing.assert_array_equal(pooled.reward.values.reshape(6, WINDOW)[unit], HOLES[rows, arms])
+
+
+def test_trials_and_units_share_one_table() -> None:
+    latent = Recorded(TABLE, WINDOW).latent()
+    assert copy_fields(latent).table is latent.table
+    assert copy_fields(latent).row is not latent.row
+    stacked = stack_units(latent, 4)
+    assert stacked.table is unit_view(stacked, 2).table is latent.table
+    assert stacked.row.shape == (4, 1)
 
 
 def test_gymnasium_episode_is_a_window() -> None:
