@@ -18,7 +18,7 @@ from tests.policies.test_live_functions import leaves, simulate_choices
 from tests.stepping import decide, learn
 
 PRIOR = (0.7, 1.6)
-SHAPES = [(1.0, 1.0), (0.5, 0.5), (0.001, 0.02), (0.3, 1000.0), (30.0, 4.0), (2.5, 40_000.0), (1e6, 2e6)]
+SHAPES = [(1.0, 1.0), (0.5, 0.5), (0.001, 0.02), (0.3, 1000.0), (30.0, 4.0), (2.5, 40_000.0), (0.001, 1e6), (1e6, 2e6)]
 
 
 @numba.njit
@@ -54,7 +54,7 @@ def test_distribution_function_is_the_incomplete_beta_function(a, b):
     quantiles = np.array([1e-12, 1e-4, 0.02, 0.3, 0.5, 0.8, 0.99])
     x = betaincinv(a, b, quantiles)
     y = logit(x[(x > 1e-250) & (x < 0.99)])
-    y = np.concatenate([y, np.log(a / b) + np.array([-40.0, -3.0, 0.0, 3.0, 40.0])])
+    y = np.concatenate([y, np.log(a / b) + np.array([-40.0, -6.0, -3.0, 0.0, 3.0, 6.0, 40.0])])
     expected = np.where(y < 0.0, betainc(a, b, expit(y)), 1.0 - betainc(b, a, expit(-y)))
     assert [cdf_at(each, a, b) for each in y] == pytest.approx(expected, rel=2e-10, abs=1e-14)
 

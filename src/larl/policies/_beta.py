@@ -10,6 +10,7 @@ from larl._core.compile import inline, inner
 from larl._core.random import Bits, normal, uniform
 
 LARGE = 16.0  # from here on Stirling's series has an error below 10⁻¹⁵
+LARGEST_EXPONENT = 700.0  # exp of it is finite
 TINY = 1e-300  # in place of a denominator of 0 in the continued fraction
 PRECISION = 1e-15  # of the continued fraction
 MAX_TERMS = 100_000  # of the continued fraction: it takes about √(a + b) near the mode
@@ -35,10 +36,10 @@ def log_peak(a: float, b: float) -> float:
 def log_ratio(y: float, a: float, b: float) -> float:
     """Return the log density of the logit at y minus that at its mode."""
     distance = y - math.log(a / b)
-    if a > b:  # by symmetry, the mode is at most 0: no digits are lost in 1 − x
+    if a > b:  # by symmetry, a/(a + b) ≤ ½: the logarithms lose no digits
         a, b, distance = b, a, -distance
     share = a / (a + b)
-    if distance < 1.0:
+    if distance < LARGEST_EXPONENT:
         growth = math.log1p(share * math.expm1(distance))
     else:
         growth = distance + math.log(share + (1.0 - share) * math.exp(-distance))
@@ -68,10 +69,11 @@ def continued_fraction(x: float, a: float, b: float) -> float:
 @inline
 def logit_cdf(y: float, a: float, b: float, density: float) -> float:
     """Return the regularised incomplete beta function I_x(a, b) at the logit y of x, given the density of y."""
-    x = 1.0 / (1.0 + math.exp(-y))
+    x = 1.0 / (1.0 + math.exp(min(-y, LARGEST_EXPONENT)))
     if x < (a + 1.0) / (a + b + 2.0):
         return min(density * continued_fraction(x, a, b) / a, 1.0)
-    return max(1.0 - density * continued_fraction(1.0 / (1.0 + math.exp(y)), b, a) / b, 0.0)
+    x = 1.0 / (1.0 + math.exp(min(y, LARGEST_EXPONENT)))
+    return max(1.0 - density * continued_fraction(x, b, a) / b, 0.0)
 
 
 @inner
