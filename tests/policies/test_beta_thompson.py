@@ -103,6 +103,12 @@ def test_probabilities_of_two_arms_equal_the_closed_form(shapes):
     assert probabilities([a1, a0], [b1, b0]) == pytest.approx([expected, 1.0 - expected], abs=1e-10)
 
 
+@pytest.mark.parametrize("shapes", [(0.001, 0.001, 1, 0.001), (0.001, 0.02, 1, 0.003), (0.01, 0.5, 1, 0.01)])
+def test_tails_of_small_parameters_are_resolved(shapes):
+    a0, b0, a1, b1 = shapes
+    assert probabilities([a0, a1], [b0, b1])[1] == pytest.approx(two_arms(*shapes), abs=1e-12)
+
+
 def by_quadrature(a, b):
     """Return the same integrals over success probabilities, by adaptive quadrature."""
     out = []
