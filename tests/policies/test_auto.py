@@ -267,7 +267,7 @@ def test_memory_limits_the_history_and_has_no_effect_before_it_is_full():
 
 def test_relabelling_arms_does_not_change_mean_regret():
     # The same noise with the arms swapped. Particles are drawn by arm number, so single choices may differ.
-    trials, world = 60, larl.LatentAR(gammas=(0.8,), beta=(-1.0, 0.6), mu=(0.3, 0.0))
+    trials, world = 30, larl.LatentAR(gammas=(0.8,), beta=(-1.0, 0.6), mu=(0.3, 0.0))
     swapped = larl.LatentAR(gammas=(0.8,), beta=(0.6, -1.0), mu=(0.0, 0.3))
     totals = [
         larl.compare({"Auto": larl.Auto()}, each, horizon=60, trials=trials, seed=9).total().values.ravel()
@@ -278,7 +278,7 @@ def test_relabelling_arms_does_not_change_mean_regret():
 
 
 def test_regret_is_between_larl_bic_and_kalman_oracle():
-    trials = 60
+    trials = 30
     policies = {"Auto": larl.Auto(), "BIC": larl.LARLBIC(40), "Kalman": larl.KalmanOracle()}
     total = larl.compare(policies, worlds.paper(1), horizon=200, trials=trials, seed=10).total("k")
     auto_regret, bic, kalman = (total.sel(policy=name).values for name in policies)
@@ -288,7 +288,7 @@ def test_regret_is_between_larl_bic_and_kalman_oracle():
 
 
 def test_regret_with_stationary_arms_is_not_above_ucb():
-    trials = 60
+    trials = 30
     world = larl.LatentAR(gammas=(0.0,), beta=(0.0, 0.0, 0.0), mu=(0.0, 0.5, 1.0), noise="common")
     total = larl.compare({"Auto": larl.Auto(), "UCB": larl.UCB()}, world, horizon=200, trials=trials, seed=11).total()
     difference = (total.sel(policy="Auto") - total.sel(policy="UCB")).values
