@@ -49,12 +49,12 @@ implement(pass_context, ContextState, pass_world_context)
 
 
 @generic
-def learn(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001
+def learn(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001  # noqa: ARG001
     """Update the State with a reward. Worlds with missing rewards implement it by `learn_or_skip`."""
     update(state, arm, reward)
 
 
-def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001
+def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001  # noqa: ARG001
     """Update the State with a reward, or with the fact that it is missing."""
     if math.isnan(reward):
         update_missing(state, arm)
