@@ -102,8 +102,8 @@ def beta_sample_probabilities(
     density, cdf, start = np.empty(arms), np.empty(arms), low
     for i in range(count):
         end = breakpoints[i]
-        if end < start + gap and (i < count - 1 or end <= start):
-            continue  # breakpoints of other arms are close
+        if end < start + gap:  # breakpoints of other arms are close
+            continue
         middle, half = 0.5 * (start + end), 0.5 * (end - start)
         start = end
         for node in range(NODES.size):
