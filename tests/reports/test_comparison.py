@@ -14,6 +14,8 @@ from larl.reports.comparison.tuning_grids import SHORT_ALPHA, oracle_grids, orac
 from larl.reports.grids import Grid
 
 NOT_COMPARED = {"DynamicOracle", "RoundRobin"}  # regret 0 by definition; no policy for drifting rewards
+NOT_COMPARED |= {"BetaThompson", "DiscountedBetaThompson", "SlidingWindowBetaThompson"}  # for binary rewards
+NOT_COMPARED |= {"KLUCB", "DiscountedKLUCB"}
 
 
 def test_every_policy_is_compared_in_some_world():

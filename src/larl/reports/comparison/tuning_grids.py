@@ -1,4 +1,7 @@
-"""The policies of the comparison: those without settings, and the grids over which the others are tuned."""
+"""The policies of the comparison: those without settings, and the grids over which the others are tuned.
+
+Policies for binary rewards (Beta Thompson sampling, KL-UCB) are left out: the rewards of these worlds are not bounded.
+"""
 
 from larl.policies import (
     AR2,
