@@ -75,7 +75,7 @@ class Problem(NamedTuple):
 
 def window_count(world: Recorded) -> int:
     """Return the number of disjoint windows in the table of a world."""
-    return world.table.rows // world.window
+    return int(world.table.rows) // world.window
 
 
 def all_problems() -> list[Problem]:
@@ -88,7 +88,7 @@ def flight_problems() -> list[Problem]:
     """Return which airport, carrier or destination to fly from, with or to: four kinds of rewards for each."""
     flights = sources.read_flights()
     flights = flights[flights["hour"].between(FIRST_HOUR, LAST_HOUR)]
-    day = pd.to_datetime(flights.assign(year=2013)[["year", "month", "day"]]).dt.dayofyear - 1
+    day = pd.to_datetime(flights.assign(year=2013)[["year", "month", "day"]]).dt.day_of_year - 1
     hours = LAST_HOUR - FIRST_HOUR + 1
     flights = flights.assign(
         step=day * hours + flights["hour"] - FIRST_HOUR,
