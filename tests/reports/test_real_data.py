@@ -77,12 +77,16 @@ def test_rewards_of_flights_are_those_of_the_single_flights():
             assert found["airports: −mean delay"][origin][row] == pytest.approx(mean, nan_ok=True)
             assert found["airports: −mean delay, clipped"][origin][row] == pytest.approx(clipped, nan_ok=True)
             assert found["airports: −late flights"][origin][row] == -late
-            for third in range(3):
-                slot = [pair for pair in zip(each["minute"], delays, strict=True) if pair[0] // 20 == third]
-                first = min(slot, key=lambda pair: pair[0], default=None)  # the first in the file, of equal minutes
-                on_time = math.nan if first is None else float(first[1] < 15.0)
-                cell = found["airports: one flight on time"][origin][3 * row + third]
-                assert cell == pytest.approx(on_time, nan_ok=True)
+    march = flights[(flights["month"] == 3) & flights["hour"].between(6, 21)]
+    first: dict[tuple[int, str], tuple[int, float]] = {}  # of equal minutes the first in the file
+    for day, hour, minute, delay, origin in march[["day", "hour", "minute", "dep_delay", "origin"]].itertuples(
+        index=False
+    ):
+        cell = ((58 + day) * 16 + hour - 6) * 3 + minute // 20, origin
+        if cell not in first or minute < first[cell][0]:
+            first[cell] = minute, float(delay < 15.0)
+    table = found["airports: one flight on time"]
+    assert {(row, arm): table[arm][row] for row, arm in first} == {cell: value for cell, (_, value) in first.items()}
 
 
 def test_missing_package_is_named_with_its_extra(monkeypatch, tmp_path):
@@ -219,6 +223,16 @@ def test_shares_of_the_report_are_those_of_the_public_summary(few_policies):
     assert made.error("Auto") == pytest.approx(expected.loc["Auto", "se"])
     assert made.windows == expected.loc["Auto", "windows"] == 4
     assert json.loads(result.data.attrs["worlds"])[each.name]["window"] == 150
+
+
+def test_repetitions_of_a_window_are_summed(few_policies):
+    each, found = few_policies[0], {}
+    world = each.reporting_world()
+    for repeats in (1, 3):
+        result = experiments.comparison(each, {}, Scope(repeats)).run(progress=False)
+        found[repeats] = experiments.earnings_by_window(result, world, window_count(world))[FIXED]
+    for once, thrice in zip(found[1], found[3], strict=True):
+        np.testing.assert_allclose(thrice, 3.0 * once)
 
 
 def test_quick_runs_play_few_windows_and_the_ends_of_each_grid():

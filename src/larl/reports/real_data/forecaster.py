@@ -80,6 +80,6 @@ class _Sums:
         variance = np.trace(centred, axis1=1, axis2=2) / (n * x.shape[1])
         penalty = np.where(variance > SMALLEST, ridge * variance, 1.0)
         system = centred + penalty[:, None, None] * np.eye(x.shape[1])
-        slopes: Floats = np.linalg.solve(system, self.xy - n * x[:, :, None] * y[:, None, :])
+        slopes = np.linalg.solve(system, self.xy - n * x[:, :, None] * y[:, None, :])
         forecast: Floats = y + np.einsum("ws,wsa->wa", context - x, slopes)
         return forecast
