@@ -167,6 +167,7 @@ def test_differences_are_paired_by_window():
     assert summary.verdict(found, "Auto", "UCB") == 1  # 5 ± 3.2 · 0.91
     assert summary.verdict(found, "UCB", "Auto") == -1
     assert summary.verdict(outcome(Auto=[1.0], UCB=[50.0]), "Auto", "UCB") == 0  # one window says nothing
+    assert summary.interval(5.0, math.nan, 1) == (-math.inf, math.inf)
 
 
 def test_losses_name_the_problem_the_baseline_and_the_difference():
