@@ -1,5 +1,5 @@
 # make paper   reproduce the paper: results/paper/report.html, figures, data and claims
-# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, comparison.md, the tables of diagnose.md and their figures (hours)
+# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, comparison.md, real-data.md, the tables of diagnose.md and their figures (hours)
 # make notebooks  run docs/notebooks and write their outputs
 # make test    run all tests, with a temporary PostgreSQL if its programs are installed
 # make test-fast  the tests to run after each change, a minute if kernels are compiled: the laws of every policy and world, agents and
@@ -35,7 +35,7 @@ TESTS ?= tests
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
-docs: $(VENV)/core
+docs: $(VENV)/core $(VENV)/data
 	$(BIN)/larl paper --all
 	cp results/paper/reproduction.md docs/reproduction.md
 	cp results/paper/figures/regret.png docs/images/regret.png
@@ -48,6 +48,9 @@ docs: $(VENV)/core
 	$(BIN)/larl report comparison
 	cp results/comparison/comparison.md docs/comparison.md
 	cp results/comparison/images/*.png docs/images/
+	$(BIN)/larl report data
+	cp results/data/real-data.md docs/real-data.md
+	cp results/data/images/*.png docs/images/
 
 notebooks: $(VENV)/test
 	$(BIN)/python -m tests.notebooks
@@ -114,7 +117,7 @@ $(VENV)/core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/test $(VENV)/dev $(VENV)/bench $(VENV)/site: $(VENV)/%: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/test $(VENV)/dev $(VENV)/bench $(VENV)/site $(VENV)/data: $(VENV)/%: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing larl[$*] into $(VENV) (a minute or two the first time)"
 	$(PIP) --editable '.[$*]'
 	@touch $@

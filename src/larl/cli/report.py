@@ -1,4 +1,4 @@
-"""The commands `larl paper` and `larl report` with paper, auto, comparison and theory."""
+"""The commands `larl paper` and `larl report` with paper, auto, comparison, data and theory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +16,7 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     report.command("paper")(guarded(paper))
     report.command("auto")(guarded(auto))
     report.command("comparison")(guarded(comparison))
+    report.command("data")(guarded(data))
     report.command("theory")(guarded(theory))
     app.add_typer(report, name="report")
 
@@ -82,6 +83,26 @@ def comparison(
     with output_folder(out):
         print(write_report(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'comparison.md'}, with images and data beside it")
+
+
+def data(
+    out: Annotated[Path, typer.Option(help="Folder for the page, its figure and data.")] = Path("results/data"),
+    repeats: Annotated[int, typer.Option(min=1, help="How often each window is played.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 3 windows and few settings of each problem.")] = False,
+    threads: Threads = None,
+) -> None:
+    """Tune and compare policies on data inside other packages (ten minutes). Needs pip install 'larl[data]'.
+
+    An interrupted run keeps its finished experiments; the same command continues.
+    """
+    from larl._core.files import output_folder
+    from larl.reports.real_data import Scope, write_report
+
+    command = f"larl report data{' --quick' if quick else ''} --repeats {repeats} --seed {seed}"
+    with output_folder(out):
+        print(write_report(out, Scope(repeats, seed, quick), threads=threads, command=command))
+    print(f"written: {out / 'real-data.md'}, with images and data beside it")
 
 
 def theory(
