@@ -16,6 +16,7 @@ from larl.policies import (
     DiscountedThompson,
     DiscountedUCB,
     Exp3,
+    FilterOracle,
     GLRklUCB,
     KalmanOracle,
     KalmanUCB,
@@ -35,7 +36,7 @@ from larl.policies import (
 )
 from larl.reports.grids import Axis, Grid
 from larl.reports.paper.settings import variation_for_batch
-from larl.worlds import HeavyTails, LatentAR, LatentMarkov, LatentVAR, World
+from larl.worlds import HeavyTails, LatentAR, LatentGLM, LatentMarkov, LatentVAR, World
 
 RANDOM = "random"
 MANY_ARMS = 5  # with more arms, long contexts are left out: a regression has 2s|A| + 1 coefficients
@@ -70,6 +71,8 @@ def oracles(world: World) -> dict[str, Policy]:
     """Return the policies without tuning that know the parameters of the world."""
     if isinstance(world, LatentMarkov):
         return {"MarkovOracle": MarkovOracle(), "LatentThompson": LatentThompson()}
+    if isinstance(world, LatentGLM):
+        return {"FilterOracle": FilterOracle()}
     if isinstance(world, LatentAR | LatentVAR | HeavyTails):
         sampling = {} if isinstance(world, LatentVAR) else {"PredictiveSampling": PredictiveSampling()}
         return {"KalmanOracle": KalmanOracle(), **sampling}
