@@ -80,7 +80,7 @@ PRIORS = {
         partial=(0.0, 0.7),
     ),
     BINARY: Priors(
-        noise=(0.2, 0.7),
+        noise=(0.6, 0.4),
         constant_noise=(0.0, 0.3),
         rotation_noise=(0.2, 0.7),
         level_sd=(-1.2, 0.9),
@@ -88,7 +88,7 @@ PRIORS = {
         moving_level_sd=(-0.3, 0.8),
         rate=(-2.5, 1.0),
         first_partial=(1.0, 0.8),
-        partial=(0.0, 0.5),
+        partial=(0.0, 0.7),
     ),
 }
 
@@ -102,18 +102,18 @@ def prior_of(kind: ModelKind) -> PopulationPrior:
     loadings = [LOADING] * arms
     if kind.form == INDEPENDENT_AR1:
         end = [priors.noise, NOISE_SHARE, START, priors.moving_level_sd, priors.rate]
-        return PopulationPrior(-2.0, [(0.0, 1.0), *loadings, *end])
+        return PopulationPrior(-1.0 if kind.rewards == BINARY else -2.0, [(0.0, 1.0), *loadings, *end])
     if kind.form == DAMPED_ROTATION:
         end = [priors.rotation_noise, NOISE_SHARE, START, priors.moving_level_sd, *[KAPPA] * arms]
-        return PopulationPrior(0.0, [priors.rate, ANGLE, *loadings, *end])
+        return PopulationPrior(-1.0 if kind.rewards == BINARY else 0.0, [priors.rate, ANGLE, *loadings, *end])
     if p == 0:
         end = [priors.constant_noise, NOISE_SHARE, START, priors.constant_level_sd]
-        return PopulationPrior(-0.2, [*loadings, *end])
+        return PopulationPrior(-2.0 if kind.rewards == BINARY else -0.2, [*loadings, *end])
     end = [priors.noise, NOISE_SHARE, START, priors.level_sd]
     if kind.rewards == BINARY:
-        partials = [priors.first_partial, *[priors.partial] * (p - 1)]
-    else:
-        partials = [priors.first_partial] if p == 1 else [(priors.partial[0], priors.partial[1] / math.sqrt(p))] * p
+        later = [(priors.partial[0], priors.partial[1] / math.sqrt(max(j - 1, 1))) for j in range(1, p)]
+        return PopulationPrior(-max(p - 2.0, 0.0) / 2.0, [priors.first_partial, *later, *loadings, *end])
+    partials = [priors.first_partial] if p == 1 else [(priors.partial[0], priors.partial[1] / math.sqrt(p))] * p
     return PopulationPrior(math.log(p / 4), [*partials, *loadings, *end])
 
 

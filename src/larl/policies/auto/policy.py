@@ -27,15 +27,15 @@ from larl.policies.auto.layout import (
     field_offsets,
 )
 from larl.policies.auto.particle_kalman import PROBIT_SCALE, probit
-from larl.policies.auto.smc import blocks_of, model_of, smc_update, smc_update_missing, total_evidence
+from larl.policies.auto.learning import smc_update, smc_update_missing
+from larl.policies.auto.smc import blocks_of, model_of, total_evidence
 from larl.policies.auto.soa import LANES, Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
-import os
-LEVEL_FACTOR = float(os.environ.get('X_LEVEL', '2.0'))  # of log(2 + t), which multiplies the variance of an arm's level in its score
+LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
 PROBATION = 2.3  # the same for a restarted population
 NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the total does not affect decisions
 RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
@@ -116,7 +116,7 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
     """
     pops, t, total = smc.populations, smc.time[0], 0.0
     evidence, is_binary = total_evidence(smc), smc.rewards[0] == BINARY
-    factor = LEVEL_FACTOR * math.log(2.0 + t) if LEVEL_FACTOR > 0.0 else -LEVEL_FACTOR
+    factor = LEVEL_FACTOR * math.log(2.0 + t)
     for arm in range(score.size):
         expected[arm], score[arm], smc.work[arm] = 0.0, 0.0, 0.0
     for population in range(pops.order.size):
@@ -144,12 +144,12 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
                         mean, level = probability(x, fields, kind, row, lane, arm, z, mean, level)
                     expected[arm] += weight * mean
                     smc.work[arm] += weight * mean * mean
-                    score[arm] += weight * level
+                    score[arm] += weight * factor * level
     for arm in range(score.size):
         mean = expected[arm] / total
         between = max(smc.work[arm] / total - mean * mean, 0.0)
         expected[arm] = mean
-        score[arm] = mean + alpha * math.sqrt(between + factor * score[arm] / total)
+        score[arm] = mean + alpha * math.sqrt(between + score[arm] / total)
     enforce_min_plays(smc, score)
 
 

@@ -1,7 +1,6 @@
 """Sequential Monte Carlo over models and parameters: one update per reward, with bounded work and memory."""
 
 import math
-import os
 
 import numpy as np
 
@@ -25,16 +24,18 @@ from larl.policies.auto.state import SMCState
 TEMPER_BELOW = 0.25  # effective share of particles below which a reward's likelihood is applied in several parts
 RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is resampled and moved
 TARGET_ACCEPTANCE = 0.35  # acceptance rate that the step size is adapted to
-PRUNE_GAP = float(os.environ.get('X_GAP', '7.0'))  # a population whose log evidence is this far below the best one is dropped
+PRUNE_GAP = 7.0  # a population whose log evidence is this far below the best one is dropped
 PRUNE_AFTER = 20  # steps before a population can be dropped
 REPLAY_BUDGET = 1e6  # covariance entries that the moves of one step may replay: a few milliseconds
-import os
-RESTART_EVERY = int(os.environ.get('X_RESTART', '30'))  # steps
+RESTART_EVERY = 30  # steps
 LOOK_BACK = 15  # steps that a restarted population learns from at once
 RESTARTS = 2  # populations that are restarted together
-RESTART_LOG_SHARE = math.log(0.03 / RESTARTS)  # evidence of a restarted population relative to that of all
+RESTART_LOG_SHARE = math.log(0.01 / RESTARTS)  # evidence of a restarted population relative to that of all
 PRIOR_ERRORS = 2.0  # number of prediction errors that the prior of σ² of a restarted population is worth
-MIN_MOVES, MAX_MOVES = 3, int(os.environ.get('X_MAXM', '12'))  # Metropolis steps of each particle after it was resampled: more while the history is short
+MIN_MOVES, MAX_MOVES = (
+    3,
+    12,
+)  # Metropolis steps of each particle after it was resampled: more while the history is short
 MOVED_STEPS = 400  # steps that these moves replay together, within these limits
 LOG_NO_WEIGHT = -1e300  # log weight of a particle without weight
 
@@ -213,9 +214,7 @@ def resample(state: SMCState, population: int, x: Floats, fields: FieldOffsets) 
 
 
 @inner
-def make_moves(
-    state: SMCState, population: int, t: int, fraction: float, largest: float, budget: float
-) -> float:
+def make_moves(state: SMCState, population: int, t: int, fraction: float, largest: float, budget: float) -> float:
     """Make the scheduled moves of a population while the replay budget lasts; return what remains of it."""
     pops = state.populations
     if pops.moves_due[population] == 0 or budget <= 0.0:
@@ -290,6 +289,8 @@ def smc_step(state: SMCState, t: int) -> None:
     """Update all living populations with the history up to step t; a restarted population has several steps to learn."""
     pops, history, best = state.populations, state.history, -1
     largest, budget = largest_reward(history, t + 1), REPLAY_BUDGET
+    if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:
+        restart_populations(state, t)
     for population in range(pops.order.size):
         while pops.alive[population] and pops.next[population] <= t:
             step = pops.next[population]
@@ -310,8 +311,6 @@ def smc_step(state: SMCState, t: int) -> None:
     history.evidence[t % history.arm.size] = total_evidence(state)
     if best < 0:
         begin_all(state, t + 1)
-    elif (t + 1) % RESTART_EVERY == 0 and t + 1 >= state.relearnt[0] + RESTART_EVERY:
-        restart_populations(state, t)
 
 
 @inner
@@ -342,12 +341,12 @@ def shock_variance(state: SMCState) -> float:
 @inner
 def restart_populations(state: SMCState, t: int) -> None:
     """Restart dropped populations, as if the parameters had changed LOOK_BACK steps ago."""
-    pops, history, start, restarted = state.populations, state.history, t + 1 - LOOK_BACK, 0
-    while start <= t and history.arm[start % history.arm.size] < 0:
+    pops, history, start, restarted = state.populations, state.history, t - LOOK_BACK, 0
+    while start < t and history.arm[start % history.arm.size] < 0:
         start += 1
     seen = 0.0 if state.rewards[0] == BINARY else PRIOR_ERRORS
     square = seen * shock_variance(state)
-    if start > t or (state.rewards[0] == CONTINUOUS and not square > 0.0):
+    if start == t or (state.rewards[0] == CONTINUOUS and not square > 0.0):
         return
     for _ in range(pops.order.size):
         population = state.next_restart[0]
@@ -357,73 +356,3 @@ def restart_populations(state: SMCState, t: int) -> None:
                 restarted += 1
                 evidence = history.evidence[start % history.arm.size] + RESTART_LOG_SHARE
                 begin_population(state, population, start, evidence, seen, square)
-
-
-@inner
-def set_reward_model(state: SMCState, reward: float) -> bool:
-    """Choose the observation model, given a new reward; return whether the history must be learnt again.
-
-    Rewards are binary if all are 0 or 1, or if there are at least three and they have only two values.
-    """
-    values, offset, count = state.values, state.offset, state.rewards[2]
-    if count == 0:
-        values[0], values[1], count = reward, reward, 1
-    elif count == 1 and reward != values[0]:
-        values[0], values[1], count = min(values[0], reward), max(values[0], reward), 2
-    elif count == 2 and reward != values[0] and reward != values[1]:
-        count = 3
-    state.rewards[2] = count
-    is_unit = (values[0] == 0.0 or values[0] == 1.0) and (values[1] == 0.0 or values[1] == 1.0)
-    is_binary = count < 3 and (is_unit or (count == 2 and state.seen[0] >= 2))
-    model, zero, unit = CONTINUOUS, values[0], 1.0
-    if state.rewards[1] == BINARY or (state.rewards[1] != CONTINUOUS and is_binary):
-        model = BINARY
-        if not is_unit and state.rewards[1] != BINARY:
-            unit = values[1] - values[0]
-        else:
-            zero = 0.0
-    elif state.rewards[0] == CONTINUOUS and state.seen[0] > 0:
-        zero = offset[0]
-    is_same = model == state.rewards[0] and zero == offset[0] and unit == offset[1]
-    if not is_same and state.seen[0] > 0:
-        for i in range(min(state.time[0], state.history.arm.size)):
-            raw = offset[0] + offset[1] * state.history.reward[i]
-            state.history.reward[i] = to_value(raw, model, zero, unit)
-            state.history.inflation[i] = 1.0
-    state.rewards[0], offset[0], offset[1] = model, zero, unit
-    return not is_same or state.seen[0] == 0
-
-
-@inline
-def to_value(reward: float, model: int, zero: float, unit: float) -> float:
-    """Return a reward as the filters see it: 0 or 1 if binary, else minus the first reward."""
-    if model == BINARY:
-        return 1.0 if reward > zero + 0.5 * unit else 0.0
-    return reward - zero
-
-
-@inner
-def smc_update(state: SMCState, arm: int, reward: float) -> None:
-    """Update all populations with the reward of this step; time advances by one."""
-    history, t = state.history, state.time[0]
-    size, must_relearn = history.arm.size, set_reward_model(state, reward)
-    history.arm[t % size], history.inflation[t % size] = arm, 1.0
-    history.reward[t % size] = to_value(reward, state.rewards[0], state.offset[0], state.offset[1])
-    state.time[0] += 1
-    state.seen[0] += 1
-    if must_relearn:
-        first = max(t + 1 - size, 0)
-        while history.arm[first % size] < 0:
-            first += 1
-        state.relearnt[0] = t
-        begin_all(state, first)
-    smc_step(state, t)
-
-
-@inner
-def smc_update_missing(state: SMCState) -> None:
-    """Advance every filter by a step without a reward; at least one reward came before."""
-    t = state.time[0]
-    state.history.arm[t % state.history.arm.size] = -1
-    state.time[0] += 1
-    smc_step(state, t)

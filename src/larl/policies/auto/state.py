@@ -59,6 +59,7 @@ class SMCState(NamedTuple):
     time: NDArray[np.int64]  # (1,)
     seen: NDArray[np.int64]  # (1,) number of observed rewards
     next_restart: NDArray[np.int64]  # (1,) the population that is restarted next
+    review: NDArray[np.int64]  # (1,) number of rewards at which outliers are reviewed next
     relearnt: NDArray[np.int64]  # (1,) step at which all populations last started again
     candidate: Floats  # scratch block for the moves
     proposal: GaussianProposal  # scratch
@@ -141,6 +142,7 @@ def smc_init(arms: int, orders: tuple[int, ...], particles: int, memory: int, re
         time=np.zeros(1, dtype=np.int64),
         seen=np.zeros(1, dtype=np.int64),
         next_restart=np.zeros(1, dtype=np.int64),
+        review=np.zeros(1, dtype=np.int64),
         relearnt=np.zeros(1, dtype=np.int64),
         candidate=np.zeros((int(heights.max()), LANES)),
         proposal=GaussianProposal(np.zeros(size), np.zeros((size, size))),
