@@ -52,9 +52,8 @@ MAX_SHRINKAGE = 1.0 - 1e-6  # of the variance of η by one binary reward
 
 # log Φ(u) and φ(u)/Φ(u) at u = −TABLE_END … TABLE_END; in between they are interpolated linearly.
 TABLE_END, TABLE_STEPS = 8.0, 64
-_POINTS = [i / TABLE_STEPS - TABLE_END for i in range(int(2 * TABLE_END) * TABLE_STEPS + 1)]
-_CDF = [0.5 * math.erfc(-u / math.sqrt(2.0)) for u in _POINTS]  # NormalDist.cdf loses all digits below −8
-_PDF = [NormalDist().pdf(u) for u in _POINTS]
+_CDF = [math.erfc((TABLE_END - i / TABLE_STEPS) / 2**0.5) / 2 for i in range(int(2 * TABLE_END) * TABLE_STEPS + 1)]
+_PDF = [NormalDist().pdf(i / TABLE_STEPS - TABLE_END) for i in range(int(2 * TABLE_END) * TABLE_STEPS + 1)]
 LOG_CDF = np.log(np.array(_CDF))
 MILLS = np.array(_PDF) / np.array(_CDF)
 
