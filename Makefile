@@ -2,6 +2,9 @@
 # make docs    regenerate docs/reproduction.md, auto.md, cohort.md, comparison.md, the tables of diagnose.md and their figures (hours)
 # make notebooks  run docs/notebooks and write their outputs
 # make test    run all tests, with a temporary PostgreSQL if its programs are installed
+# make test-fast  the tests to run after each change, a minute if kernels are compiled: the laws of every policy and world, agents and
+#              cohorts, comparisons and their results, and the service within one process; no other processes, documents, reports or
+#              references of single policies
 # make stress  run the tests that depend on time 30 times next to two busy processes (hours);
 #              make stress RUNS=5 TESTS=tests/service/test_browser.py runs fewer
 # make site    build the documentation site into site/: open site/index.html, no server and no network needed
@@ -18,10 +21,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# One more than the processors of a small machine: many tests wait for another process.
+WORKERS ?= 3
+FAST := $(addprefix tests/policies/test_,contract.py live_functions.py finite.py bounds.py missing_rewards.py) \
+	$(addprefix tests/live/test_,agent.py agent_files.py cohort.py cohort_files.py) tests/worlds \
+	$(addprefix tests/simulation/test_,compare.py regret.py result.py study.py tables.py) \
+	$(addprefix tests/service/test_,auth.py ledger.py messages.py model.py replay.py requests.py session.py) tests/test_errors.py
+
 RUNS ?= 30
 TESTS ?= tests
 
-.PHONY: paper docs notebooks site test stress check package bench torture clean
+.PHONY: paper docs notebooks site test test-fast stress check check-types check-style check-files check-site package bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -46,23 +56,37 @@ site: $(VENV)/site
 	$(SITE)
 
 test: $(VENV)/test
-	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses 2
+	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS)
+
+test-fast: $(VENV)/test
+	$(BIN)/pytest --numprocesses $(WORKERS) -m 'not timing' $(FAST)
 
 stress: $(VENV)/test
 	$(BIN)/python -m tests.stress --runs $(RUNS) --load 2 -- $(TESTS)
 
+# Types take the longest, so they are checked beside everything else; the output of each part is shown when it ends.
 check: $(VENV)/dev $(VENV)/site
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		check-types check-style check-files check-site
+
+check-types:
 	$(BIN)/mypy
 	$(BIN)/mypy --strict tests/typing/use.py
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+check-style:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+
+check-files:
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/checks.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/hadolint Dockerfile
+
+check-site:
 	$(SITE)
 
 package: $(VENV)/test

@@ -1,6 +1,8 @@
 """Shared by all tests: specs of every registered policy, a world, and the distribution of tests over workers."""
 
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -40,6 +42,11 @@ SPECS: list[Policy] = [
     larl.ThompsonSampling(),
     larl.DiscountedThompson(0.9),
     larl.SlidingWindowThompson(8),
+    larl.BetaThompson(),
+    larl.DiscountedBetaThompson(0.9, (0.5, 2.0), (-3.0, 3.0)),
+    larl.SlidingWindowBetaThompson(8, reward_range=(-3.0, 3.0)),
+    larl.KLUCB(),
+    larl.DiscountedKLUCB(0.9, 3.0, (-3.0, 3.0)),
     larl.ChangePointThompson(memory=10),
     larl.ResetThompson(memory=5),
     larl.CUSUMUCB(reference=5, threshold=3.0),
@@ -95,27 +102,65 @@ def paper1() -> larl.LatentAR:
     return worlds.paper(1)
 
 
+ROOT = Path(__file__).parents[1]
+SAME_STATE = {"DiscountedThompson": "ThompsonSampling", "Rexp3": "Exp3"}  # policies with the kernels of another
+# Their tests take seconds to minutes each, most of it in other processes.
+SLOW_FILES = (
+    "tests/cli/",
+    "tests/core/test_compile.py",
+    "tests/core/test_numba_parts.py",
+    "tests/reports/",
+    "tests/service/test_crash.py",
+    "tests/service/test_failover.py",
+    "tests/service/test_torture.py",
+    "tests/simulation/test_executors.py",
+    "tests/simulation/test_precompile.py",
+    "tests/test_docs.py",
+    "tests/test_notebooks.py",
+)
+
+
+@cache
+def shares_fixtures(file: str) -> bool:
+    """Return whether the tests of a file share a service, a browser or anything else that takes long to create."""
+    return file.rpartition("/")[2].startswith("test_browser") or 'scope="module"' in (ROOT / file).read_text("utf-8")
+
+
+@cache
+def policy_of_file() -> dict[str, str]:
+    """Return the policy of each file that tests one policy, by the name of the file."""
+    modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
+    return {f"test_{module}.py": name for name, module in modules.items()}
+
+
 def group_of(nodeid: str) -> str:
-    """The group of a test: the policy that it compiles, or the test itself."""
+    """The group of a test: the policy that it compiles, the file with which it shares fixtures, or the test itself."""
     file, _, rest = nodeid.partition("::")
     parameter = re.search(r"\[(\w+)[(-]", rest)
     if parameter and parameter.group(1) in REGISTRY:
-        return parameter.group(1)
-    modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
-    policy_of_file = {f"test_{module}.py": name for name, module in modules.items()}
+        return SAME_STATE.get(parameter.group(1), parameter.group(1))
     name = file.rpartition("/")[2]
-    if file.endswith(("diagnosis/test_diagnosis.py", "diagnosis/test_replay.py", "test_paper.py")):
-        return "Auto"  # the slowest to compile
-    if "/diagnosis/" in file:  # these tests share the kernels of the fit
-        return "diagnosis"
-    if name == "test_browser.py":  # these tests share one service
-        return name
-    return policy_of_file.get(name, "LARL" if name.startswith(("test_cohort", "test_pooling")) else nodeid)
+    if name in policy_of_file():
+        return policy_of_file()[name]
+    if name.startswith(("test_cohort", "test_pooling")):
+        return "LARL"
+    if shares_fixtures(file):
+        return file
+    return "diagnosis" if "/diagnosis/" in file else nodeid  # these tests share the kernels of the fit
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start slow tests before quick ones if several workers run, so that all workers end at about the same time."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(SLOW_FILES))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Run each group on one worker: compiling kernels takes most of the time, and each is compiled once."""
+    """Run each group on one worker: most time is spent on compiling kernels, and each is compiled once.
+
+    Groups with most tests, which are those of policies, start first.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from larl import client as client
     from larl import diagnosis as diagnosis
     from larl import live as live
+    from larl import logs as logs
     from larl import policies as policies
     from larl import reports as reports
     from larl import simulation as simulation
@@ -73,6 +74,7 @@ _MODULES = {  # public module: where it is
     "diagnosis": "diagnosis",
     "gym": "simulation.gym",
     "live": "live",
+    "logs": "logs",
     "plots": "simulation.plots",
     "policies": "policies",
     "reports": "reports",

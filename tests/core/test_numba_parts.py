@@ -12,8 +12,7 @@ from tests.core.test_compile import run_python
 DIGEST = """
 import hashlib, larl
 from larl._core.compile import INNER
-policies = {"UCB": larl.UCB(), "LARL": larl.LARL(s=1)}
-result = larl.compare(policies, larl.worlds.paper(1), horizon=50, trials=4, seed=3, progress=False)
+result = larl.compare({"LARL": larl.LARL(s=1)}, larl.worlds.paper(1), horizon=50, trials=4, seed=3, progress=False)
 agent, decisions = larl.Agent(larl.UCB(), 2, seed=1, min_probability=0.1), []
 for t in range(20):
     decisions.append(agent.decide())

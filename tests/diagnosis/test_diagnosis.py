@@ -13,7 +13,7 @@ import pytest
 import larl
 from larl.diagnosis import replay as replays
 from larl.diagnosis.build import make_log
-from larl.diagnosis.table import read_table
+from larl.logs.table import read_table
 from tests.diagnosis.logs import constant_means, simulate_logs, stationary
 from tests.waiting import HANGS
 

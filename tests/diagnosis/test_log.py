@@ -9,8 +9,8 @@ import pytest
 
 import larl
 from larl.diagnosis.build import make_log
-from larl.diagnosis.table import read_table
-from larl.diagnosis.times import duration
+from larl.logs.table import read_table
+from larl.logs.times import duration
 from tests.diagnosis.logs import at_hours, constant_means, simulate_logs, stationary
 
 ROWS = pd.DataFrame({"t": [0, 1, 2, 3], "a": [0, 1, 0, 1], "r": [1.0, 2.0, 3.0, 4.0]})

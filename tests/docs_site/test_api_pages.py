@@ -19,6 +19,7 @@ PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 MODULES = [
     "client",
     "gym",
+    "logs",
     "plots",
     "policies",
     "study",

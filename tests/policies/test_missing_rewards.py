@@ -32,32 +32,52 @@ def updated_state(spec: Policy, steps: list[tuple[int, float]]) -> Any:
     return state
 
 
-@pytest.mark.parametrize("spec", [larl.UCB(), larl.ThompsonSampling(), larl.CUSUMUCB(3, threshold=2.0)], ids=str)
+TIMELESS = [
+    larl.UCB(),
+    larl.ThompsonSampling(),
+    larl.BetaThompson(),
+    larl.KLUCB(),
+    larl.CUSUMUCB(3, threshold=2.0),
+]
+
+
+@pytest.mark.parametrize("spec", TIMELESS, ids=str)
 def test_policies_without_time_ignore_missing_rewards(spec: Policy) -> None:
     seen = [(arm, reward) for arm, reward in history() if not math.isnan(reward)]
     assert same(updated_state(spec, history()), updated_state(spec, seen))
 
 
-def test_discounted_counts_decay_at_missing_rewards() -> None:
-    state, plays, total = larl.DiscountedUCB(0.9).init(3), np.zeros(3), np.zeros(3)
+DISCOUNTED = [
+    larl.DiscountedUCB(0.9),
+    larl.DiscountedBetaThompson(0.9),
+    larl.DiscountedKLUCB(0.9),
+]
+
+
+@pytest.mark.parametrize("spec", DISCOUNTED, ids=str)
+def test_discounted_counts_decay_at_missing_rewards(spec: Policy) -> None:
+    state, plays, total = spec.init(3), np.zeros(3), np.zeros(3)
     for arm, reward in history():
         learn(state, arm, reward)
         plays, total = plays * 0.9, total * 0.9
         if not math.isnan(reward):
             plays[arm] += 1.0
-            total[arm] += reward
+            total[arm] += reward if isinstance(spec, larl.DiscountedUCB) else min(max(reward, 0.0), 1.0)
     assert state.plays == pytest.approx(plays, rel=1e-12)
     assert state.total == pytest.approx(total, rel=1e-12)
 
 
-def test_window_slides_at_missing_rewards() -> None:
+@pytest.mark.parametrize(
+    "spec", [larl.SlidingWindowUCB(7), larl.SlidingWindowBetaThompson(7, reward_range=(-9.0, 9.0))], ids=str
+)
+def test_window_slides_at_missing_rewards(spec: Policy) -> None:
     size, steps = 7, history()
-    state = larl.SlidingWindowUCB(size).init(3)
+    state, (low, high) = spec.init(3), getattr(spec, "reward_range", (0.0, 1.0))
     for t, (arm, reward) in enumerate(steps):
         learn(state, arm, reward)
         latest = [(a, r) for a, r in steps[max(t + 1 - size, 0) : t + 1] if not math.isnan(r)]
         for each in range(3):
-            rewards = [r for a, r in latest if a == each]
+            rewards = [(r - low) / (high - low) for a, r in latest if a == each]
             assert state.window.plays[each] == len(rewards)
             assert state.window.total[each] == pytest.approx(sum(rewards), abs=1e-12)
 

@@ -17,6 +17,7 @@ from decisions_client.api.decisions import (  # noqa: E402
     decide,
     export_study,
     get_decision,
+    import_history,
     ingest_decision,
     list_decisions,
     list_rewards,
@@ -65,6 +66,8 @@ policy = models.NewStudyPolicy.from_dict({"policy": "UCB"})
 call(get_health)
 call(create_study, body=models.NewStudy(study="sleep", arms=["a", "b"], policy=policy, seed=1))
 call(register_unit, "sleep", body=models.NewUnit(unit="u"))
+history = [models.HistoryStep(id="p0", unit="pilot", arm="a", reward=0.5)]
+call(import_history, "sleep", body=models.HistoryRequest(key="h", steps=history))
 decision = call(decide, "sleep", body=models.DecisionRequest(unit="u", key="1"))
 assert decision.source is models.DecisionSource.POLICY
 receipt = call(record_reward, decision.id, body=models.RewardRequest(key="1", value=0.5))
@@ -79,7 +82,7 @@ call(get_unit, "sleep", "u")
 call(list_decisions, "sleep", unit="u")
 call(get_decision, decision.id)
 rewards = call(list_rewards, "sleep")
-assert [(each.decision, each.value, each.status, each.default) for each in rewards.items] == [
+assert [(each.decision, each.value, each.status, each.default) for each in rewards.items][1:] == [
     (decision.id, 0.5, models.RewardStatus.LEARNT, False)
 ]
 call(list_issues, "sleep")

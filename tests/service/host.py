@@ -54,6 +54,9 @@ class Host:
         values = {"unit": unit, "key": key, "arm": "a", "made": "2026-01-01T00:00:00Z"} | more
         return self.send(Command(study, key, requests.ExternalDecisionRequest(**values), unit))
 
+    def import_history(self, key: str, steps: list[dict[str, Any]], study: str = "sleep") -> Any:
+        return self.send(history_command(key, steps, study))
+
     def reward(self, decision: str, key: str, value: float | None, **more: Any) -> Any:
         return self.send(reward_command(decision, key, value, **more))
 
@@ -87,6 +90,11 @@ def study_of(decision: str) -> str:
 def decision_command(unit: str, key: str, study: str = "sleep", **more: Any) -> Command[Any]:
     """Return a request for a decision."""
     return Command(study, key, requests.DecisionRequest(unit=unit, key=key, **more), unit)
+
+
+def history_command(key: str, steps: list[dict[str, Any]], study: str = "sleep") -> Command[Any]:
+    """Return an import of steps."""
+    return Command(study, key, requests.HistoryRequest.model_validate({"key": key, "steps": steps}))
 
 
 def reward_command(decision: str, key: str, value: float | None, **more: Any) -> Command[Any]:

@@ -19,6 +19,10 @@ ROUTES: dict[tuple[str, str], tuple[str, Any]] = {  # the required permission, a
         "write",
         {"unit": "u", "key": "2", "arm": "a", "made": "2026-01-01T00:00:00Z"},
     ),
+    ("POST", "/v1/studies/{study}/history"): (
+        "manage",
+        {"key": "h", "steps": [{"id": "h0", "unit": "pilot", "arm": "a", "reward": 1.0}]},
+    ),
     ("POST", "/v1/decisions/{decision}/reward"): ("write", {"key": "1", "value": 1.0}),
     ("POST", "/v1/decisions/{decision}/delivered"): ("write", {"key": "1"}),
     ("POST", "/v1/studies/{study}/issues/{issue}/resolved"): ("resolve", {"note": ""}),

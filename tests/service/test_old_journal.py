@@ -79,7 +79,7 @@ def replayed(file: Path) -> ReplaySummary:
 
 def test_old_journal_has_all_kinds_of_events_and_the_old_field_names(rows: list[Row]) -> None:
     assert len(rows) == EVENTS
-    assert {row[2] for row in rows} == {kind.value for kind in EventKind}
+    assert {row[2] for row in rows} == {kind.value for kind in EventKind} - {"history"}  # which came later
     text = "".join(row[8] + row[9] for row in rows)
     assert all(f'"{name}":' in text for name in ("floor", "patience", "terms", "taken"))
     assert not any(f'"{name}":' in text for name in ("min_probability", "max_delay", "config", "status"))

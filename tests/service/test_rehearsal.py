@@ -119,6 +119,15 @@ def test_rehearsal_with_pooling_default_rewards_and_explicit_registration(tmp_pa
     assert found.states["defaulted"] > 0
 
 
+def test_rehearsal_on_recorded_rewards_with_missing_cells(tmp_path: Path, client: Client) -> None:
+    (tmp_path / "rewards.csv").write_text("a,b\n" + "1,0\n,0.5\n0,\n" * 10, encoding="utf-8")
+    text = VALID.replace("paper = 1", 'world = "Recorded"\npath = "rewards.csv"\nwindow = 20')
+    found = rehearse(plan(tmp_path, text), client, requires_token=True)
+    assert found.differences == []
+    assert found.to_dict()["sent"]["reward missing in the world"] > 0
+    assert found.to_dict()["regret"]["mean"] >= 0.0
+
+
 def test_same_seed_gives_the_same_traffic(tmp_path: Path, client: Client) -> None:
     not_determined = ("study", "seconds", "latency", "arms", "reward", "regret")  # the service draws arms with a secret
 
@@ -245,6 +254,11 @@ def test_interrupted_rehearsal_writes_nothing(tmp_path: Path, service: tuple[str
         ("lost = 0.1", "lost = 0.8", r"late = 0.3 .*at most 0.2"),
         ("lost = 0.1", "lose = 0.1", r":14: traffic: lose = 0.1 .*only the fields lost, late"),
         ("paper = 1", "paper = 2", r":12: world: .*1, 5 or 10"),
+        (
+            "paper = 1",
+            'world = "Recorded"\ntable = [[0, 1], [1, 0]]\nwindow = 2',
+            r":11: world: horizon = 20 .*at most 2, the window of Recorded",
+        ),
         ("[world]\npaper = 1", "world = 1", r"world = None .*a table \[world\]"),
         ('"UCB"', '"UCBB"', r":8: study.*UCBB"),
         ("min_probability = 0.1", "min_probability = 0.6", r":9: study: .*min_probability = 0.6 .*≤ 0.5"),

@@ -24,12 +24,16 @@ larl.LARLBIC()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.Rexp3()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.DiscountedUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.DiscountedThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.DiscountedBetaThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.DiscountedKLUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowUCB()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.SlidingWindowBetaThompson()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.DiscountedLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.LatentMarkov()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.Recorded(np.eye(2))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.LatentGLM()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
@@ -84,3 +88,6 @@ larl.diagnose(pl.LazyFrame({"t": [0]}))
 larl.diagnose(pd.DataFrame({"t": [0]}))
 larl.diagnose("log.csv")
 larl.diagnose([1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(larl.Agent.from_log(larl.UCB(), "pilot.csv"), larl.Agent)
+assert_type(larl.Cohort.from_log(larl.UCB(), pl.DataFrame({"t": [0]}), unit="user", pooling="full"), larl.Cohort)
+larl.Agent.from_log(larl.UCB(), [1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -211,14 +211,24 @@ def assign(target: Any, source: Any) -> None:
         target[i] = source[i]
 
 
+UNCOPIED: dict[type, tuple[str, ...]] = {}  # fields of a NamedTuple that kernels only read
+
+
+def share_fields(state: type, names: tuple[str, ...]) -> None:
+    """Declare arrays of a NamedTuple class that no kernel changes: copies and cohorts share them."""
+    UNCOPIED[state] = names
+
+
 def copy_fields(state: Any) -> Any:
-    """A deep copy of a NamedTuple: its arrays, and those of nested NamedTuples, are copied."""
-    return type(state)(
-        *(
-            field.copy() if isinstance(field, np.ndarray) else copy_fields(field) if isinstance(field, tuple) else field
-            for field in state
-        )
-    )
+    """A deep copy of a NamedTuple: its arrays, and those of nested NamedTuples, are copied (see `share_fields`)."""
+    shared = UNCOPIED.get(type(state), ())
+
+    def copied(name: str, field: Any) -> Any:
+        if isinstance(field, np.ndarray):
+            return field if name in shared else field.copy()
+        return copy_fields(field) if isinstance(field, tuple) else field
+
+    return type(state)(*(copied(*each) for each in zip(state._fields, state, strict=True)))
 
 
 @overload(copy_fields, jit_options=cast(Any, INNER), strict=False)
@@ -226,7 +236,7 @@ def _copy_fields(state: Any) -> Callable[..., Any]:
     """Return `copy_fields` for one type of State, for kernels."""
 
     def source(name: str, kind: Any) -> str:
-        if isinstance(kind, numba.types.Array):
+        if isinstance(kind, numba.types.Array) and name not in UNCOPIED.get(state.instance_class, ()):
             return f"state.{name}.copy()"
         return f"copy_fields(state.{name})" if isinstance(kind, numba.types.BaseNamedTuple) else f"state.{name}"
 

@@ -5,6 +5,7 @@ from larl.client.models import ClosedStudy as ClosedStudy
 from larl.client.models import DecisionRecord as DecisionRecord
 from larl.client.models import DeliveryReceipt as DeliveryReceipt
 from larl.client.models import Health as Health
+from larl.client.models import HistoryReceipt as HistoryReceipt
 from larl.client.models import Issue as Issue
 from larl.client.models import PolicyChange as PolicyChange
 from larl.client.models import ResolvedIssue as ResolvedIssue

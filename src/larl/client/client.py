@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from larl.client.history import HistoryImport
 from larl.client.models import (
     ClosedStudy,
     DecisionRecord,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from larl.policies import Policy
 
 
-class Client(OutsideDecisions):
+class Client(OutsideDecisions, HistoryImport):
     """A client of the decision service. Threads can share it.
 
     A request without an answer, or with status 429, 502, 503 or 504, is repeated with the same key and increasing

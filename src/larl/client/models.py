@@ -25,6 +25,7 @@ class DecisionSource(StrEnum):
     FALLBACK = "fallback"  # the policy failed
     HOST = "host"  # made outside the service
     UNAVAILABLE = "unavailable"  # no arm was available
+    HISTORY = "history"  # made before the study, and imported
 
 
 class RewardStatus(StrEnum):
@@ -111,6 +112,16 @@ class UnitInfo:
     study: str
     unit: str
     number: int
+    at: str
+
+
+@dataclass(frozen=True)
+class HistoryReceipt:
+    """The service's confirmation of imported steps."""
+
+    study: str
+    steps: int  # number of steps
+    units: int  # number of units that they belong to
     at: str
 
 

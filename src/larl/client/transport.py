@@ -107,7 +107,7 @@ class Transport:
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Return the response as JSON types; raise RequestRefused or ServiceUnreachable. Retries send equal bytes."""
-        encoded = None if body is None else _encode(body)
+        encoded = None if body is None else encode(body)
         last, key = "", body.get("key") if isinstance(body, dict) else None
         for attempt in range(self._retries + 1):
             pause = random.uniform(0.5, 1.0) * min(MIN_PAUSE * 2.0**attempt, MAX_PAUSE)
@@ -179,7 +179,8 @@ class Transport:
             self._idle.pop().close()
 
 
-def _encode(body: Any) -> bytes:
+def encode(body: Any) -> bytes:
+    """Return a body as JSON; raise InvalidValue."""
     try:
         return json.dumps(body, allow_nan=False, default=_from_numpy).encode()
     except (ValueError, TypeError) as error:

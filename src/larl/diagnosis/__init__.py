@@ -13,7 +13,7 @@ import numpy as np
 
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue, boolean, integer, optional
-from larl.diagnosis.build import Columns, make_log
+from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import Estimates, estimate
 from larl.diagnosis.fit import ORDERS, fit_orders
@@ -21,7 +21,7 @@ from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import remove_periods
 from larl.diagnosis.shared_drift import find_shared_drift
 from larl.diagnosis.subsample import keep_most_played, max_rows, subsample
-from larl.diagnosis.table import read_table
+from larl.logs.rows import Columns
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -100,10 +100,8 @@ def diagnose(
     if not (unit is None or unit is False or isinstance(unit, str)):
         raise InvalidValue("diagnose", "unit", unit, "the name of a column, None, or False for a log of one unit")
     columns: Columns = {"time": time, "action": action, "reward": reward, "unit": unit}
-    from_file = isinstance(frame, str | Path)
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
-        table = read_table(frame) if isinstance(frame, str | Path) else frame
-        log = make_log(table, columns, context=context, clock_grid=clock_grid, day_first=day_first, from_file=from_file)
+        log = make_log(frame, columns, context=context, clock_grid=clock_grid, day_first=day_first)
         bar.finish_steps(1)
         log, periods = remove_periods(log)
         drift, shared_drift = find_drift(log, seed), find_shared_drift(log, seed)

@@ -1,28 +1,28 @@
 """Build a log from a table of decisions: find columns, sort rows, count steps, remove the effects of contexts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from larl._core.dataframes import ACCEPTED, to_pandas
 from larl._core.validation import InvalidValue
 from larl.diagnosis.context import CALENDAR_COLUMNS, adjust
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
-from larl.diagnosis.table import Table
-from larl.diagnosis.times import Times, count_steps
+from larl.logs.rows import Columns, read_rows
+from larl.logs.table import Table
+from larl.logs.times import Times, count_steps
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
 MAX_GAP = 1000  # steps; longer gaps count as this one
-Columns = Mapping[str, str | Literal[False] | None]
 
 
 def make_log(
-    frame: "IntoFrame",
+    frame: "IntoFrame | str | Path",
     columns: Columns | None = None,
     *,
     context: str | Sequence[str] | None = None,
@@ -34,8 +34,8 @@ def make_log(
 
     Parameters
     ----------
-    frame : table of pandas, polars, pyarrow or another library that narwhals supports
-        One row per decision.
+    frame : table of pandas, polars, pyarrow or another library that narwhals supports, str or Path
+        One row per decision, or the path of a CSV or Parquet file.
     columns : mapping, optional
         The columns of `time`, `action`, `reward` and `unit` if they do not have common names. `unit=False`: the log has
         one unit.
@@ -46,24 +46,17 @@ def make_log(
     day_first : bool, optional
         Whether dates such as 03/04/2026 have the day first.
     from_file : bool, default False
-        Whether rows are lines of a file below a header; error messages then name the line.
+        Whether rows of a table are lines of a file below a header; error messages then name the line.
     """
-    table = Table(to_pandas("diagnose", "frame", frame, f"{ACCEPTED}, with one row per decision"), from_file)
-    names = columns or {}
-    time, action, reward = (table.column(role, names.get(role) or None) for role in ("time", "action", "reward"))
-    unit = table.unit_column(names.get("unit"))
-    if table.frame.empty:
-        accepted = "a table with one row per decision; this table has only a header"
-        raise InvalidValue("diagnose", "log", "0 rows", accepted)
-    arm, labels = table.actions(action, reward)
-    rewards, units = table.rewards(reward), table.units(unit)
-    times = table.times(time, day_first)
+    rows = read_rows(frame, columns, day_first=day_first, from_file=from_file)
+    table, arm, rewards, units, times = rows.table, rows.arm, rows.reward, rows.unit, rows.times
+    time = rows.columns["time"] or ""
     has_dates = times.clock is not None
     if not has_dates:
         times = times._replace(clock=table.calendar(time, day_first))
     contexts, context_names = _contexts(table, context, times)
     order = np.lexsort((times.order, units))
-    _reject_duplicates(table, units[order], times.order[order], order, column=time, unit_column=unit)
+    rows.reject_duplicates(order)
     counted = Times(times.order[order], times.order[order] if has_dates else None)
     steps = count_steps(units[order], counted, time, clock_grid)
     notes = [*table.notes, *times.notes]
@@ -76,7 +69,7 @@ def make_log(
         reward=rewards[kept],
         unit=units[kept],
         step=steps.step[has_reward],
-        labels=labels,
+        labels=rows.labels,
         missing=int((~has_reward).sum()),
         notes=[*notes, *steps.notes],
     )
@@ -89,22 +82,6 @@ def _is_unsorted(unit: Ints, time: Floats) -> bool:
     """Whether a row has an earlier time than the previous row of the same unit."""
     order = np.argsort(unit, kind="stable")
     return bool(((np.diff(unit[order]) == 0) & (np.diff(time[order]) < 0)).any())
-
-
-def _reject_duplicates(
-    table: Table, unit: Ints, time: Floats, order: Any, *, column: str, unit_column: str | None
-) -> None:
-    """Raise InvalidValue if a unit has a time twice."""
-    is_duplicate = (np.diff(unit) == 0) & (np.diff(time) == 0)
-    if not is_duplicate.any():
-        return
-    first = np.flatnonzero(is_duplicate)
-    later = np.maximum(order[first], order[first + 1])
-    row, other = int(later.min()), int(np.minimum(order[first], order[first + 1])[later.argmin()])
-    accepted = f"a time that occurs once in its unit; row {other + 1} has the same time"
-    if unit_column is None:
-        accepted += " (for a log of several units use --unit NAME)"
-    table.reject(row, column, table.cells(column)[row], accepted)
 
 
 def _contexts(table: Table, context: str | Sequence[str] | None, times: Times) -> tuple[Floats, tuple[str, ...]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
-from larl.diagnosis.table import indicators
+from larl.logs.table import indicators
 
 MIN_REWARDS_PER_COLUMN = 5  # an arm with fewer rewards per context column gets the effect of all arms
 MAX_INDICATORS = 8  # a period with more phases is modelled by two harmonics

@@ -7,16 +7,17 @@ from typing import Any
 from larl import __version__
 from larl._core.validation import InvalidValue, integer
 from larl.live import files
-from larl.live.base import LivePolicy, read_settings
+from larl.live.base import read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.history import History
 from larl.live.log_checks import check_counts
 from larl.live.renamed import upgrade_names
+from larl.live.warm_start import WarmStart
 from larl.policies import Policy
 from larl.worlds.base import World
 
 
-class Agent(LivePolicy):
+class Agent(WarmStart):
     """A policy that decides for one unit, step by step.
 
     Rewards may be missing, late or corrected: the State is always as if every reward had come in time. A trial stepped

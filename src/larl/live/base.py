@@ -43,7 +43,7 @@ class LivePolicy:
             raise InvalidValue(owner, "policy", policy, "a larl policy, such as larl.LARL(s=5)")
         if isinstance(policy, DynamicOracle):
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
-        self.policy, self.arms = policy, _arm_names(owner, arms)
+        self.policy, self.arms = policy, arm_names(owner, arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self.min_probability = number(0.0, 1.0 / len(self.arms))(owner, "min_probability", min_probability)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)
@@ -194,7 +194,7 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {"policy": policy, "world": made_world}
 
 
-def _arm_names(owner: str, arms: Any) -> tuple[str, ...]:
+def arm_names(owner: str, arms: Any) -> tuple[str, ...]:
     """The names of the arms; "0", "1", … if `arms` is a number."""
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
         return tuple(str(arm) for arm in range(integer(2, MAX_ARMS)(owner, "arms", arms)))

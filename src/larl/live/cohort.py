@@ -8,18 +8,19 @@ from larl import __version__
 from larl._core.compile import copy_fields
 from larl._core.validation import InvalidValue, one_of
 from larl.live import files
-from larl.live.base import LivePolicy, read_settings
+from larl.live.base import read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.independent_history import IndependentHistory
 from larl.live.log_checks import check_counts, check_names
 from larl.live.renamed import upgrade_names
 from larl.live.shared_history import SharedHistory
+from larl.live.warm_start import WarmStart
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled_state
 from larl.worlds.base import World
 
 
-class Cohort(LivePolicy):
+class Cohort(WarmStart):
     """A policy that decides for many units, which can share what they learn.
 
     Units are added by their first decision, or by ``enter``. Unit u, counted from 0 in that order, has the random
@@ -68,6 +69,8 @@ class Cohort(LivePolicy):
     >>> cohort.units, cohort.t
     (('unit-17',), 1)
     """
+
+    _has_units = True
 
     def __init__(
         self,

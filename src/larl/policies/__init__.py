@@ -15,8 +15,11 @@ from larl.policies.ar2 import AR2
 from larl.policies.ar_ucb import ARUCB
 from larl.policies.auto.policy import Auto
 from larl.policies.belief_linucb import BeliefLinUCB
+from larl.policies.beta_thompson import BetaThompson
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.cusum_ucb import CUSUMUCB
+from larl.policies.discounted_beta_thompson import DiscountedBetaThompson
+from larl.policies.discounted_kl_ucb import DiscountedKLUCB
 from larl.policies.discounted_linucb import DiscountedLinUCB
 from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
@@ -26,6 +29,7 @@ from larl.policies.filter_oracle import FilterOracle
 from larl.policies.glr_klucb import GLRklUCB
 from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.kalman_ucb import KalmanUCB
+from larl.policies.kl_ucb import KLUCB
 from larl.policies.larl import LARL
 from larl.policies.larl_bic import LARLBIC
 from larl.policies.latent_thompson import LatentThompson
@@ -38,6 +42,7 @@ from larl.policies.reset_thompson import ResetThompson
 from larl.policies.rexp3 import Rexp3
 from larl.policies.round_robin import RoundRobin
 from larl.policies.shared_larl.policy import SharedLARL
+from larl.policies.sliding_window_beta_thompson import SlidingWindowBetaThompson
 from larl.policies.sliding_window_linucb import SlidingWindowLinUCB
 from larl.policies.sliding_window_thompson import SlidingWindowThompson
 from larl.policies.sliding_window_ucb import SlidingWindowUCB
@@ -48,6 +53,7 @@ __all__ = [
     "AR2",
     "ARUCB",
     "CUSUMUCB",
+    "KLUCB",
     "LARL",
     "LARLBIC",
     "MUCB",
@@ -56,7 +62,10 @@ __all__ = [
     "AdaptiveLARL",
     "Auto",
     "BeliefLinUCB",
+    "BetaThompson",
     "ChangePointThompson",
+    "DiscountedBetaThompson",
+    "DiscountedKLUCB",
     "DiscountedLinUCB",
     "DiscountedThompson",
     "DiscountedUCB",
@@ -76,6 +85,7 @@ __all__ = [
     "Rexp3",
     "RoundRobin",
     "SharedLARL",
+    "SlidingWindowBetaThompson",
     "SlidingWindowLinUCB",
     "SlidingWindowThompson",
     "SlidingWindowUCB",

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from larl._core.compile import INLINE, POLICY_NAMES
+from larl._core.compile import INLINE, POLICY_NAMES, UNCOPIED
 from larl._core.validation import InvalidValue
 from larl.policies._contract import SHARED_FIELDS, Policy
 
@@ -43,7 +43,7 @@ def unit_view(stacked: Any, unit: int) -> Any:
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
     """Return a State with `change` applied to its per-unit arrays."""
-    shared = SHARED_FIELDS.get(type(state), ())
+    shared = _shared_names(type(state))
 
     def changed(name: str, field: Any) -> Any:
         if name in shared:
@@ -53,6 +53,11 @@ def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
         return _mapped(field, change) if isinstance(field, tuple) else field
 
     return type(state)(*(changed(*each) for each in zip(state._fields, state, strict=True)))
+
+
+def _shared_names(state: type) -> tuple[str, ...]:
+    """Return the fields that exist once for all units: those that units share, and those that no kernel changes."""
+    return SHARED_FIELDS.get(state, ()) + UNCOPIED.get(state, ())
 
 
 def unit_arrays(stacked: Any) -> list[Any]:
@@ -79,7 +84,7 @@ def _unit_view(stacked: Any, unit: int) -> Callable[..., Any]:
     """Return `unit_view` for one type of State, for kernels."""
 
     def source(name: str, kind: Any) -> str:
-        if name in SHARED_FIELDS.get(stacked.instance_class, ()):
+        if name in _shared_names(stacked.instance_class):
             return f"stacked.{name}"
         if isinstance(kind, types.Array):
             return f"stacked.{name}[np.uintp(unit)]"

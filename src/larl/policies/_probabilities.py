@@ -72,7 +72,7 @@ def argmax_normal_probabilities(mean: Floats, sd: Floats, available: Mask, proba
             for i in range(BREAKPOINTS.size):
                 breakpoints[at] = mean[arm] + BREAKPOINTS[i] * sd[arm]
                 at += 1
-    _insertion_sort(breakpoints)
+    insertion_sort(breakpoints)
     before, total = np.empty(arms), 0.0
     for i in range(breakpoints.size - 1):
         middle, half = 0.5 * (breakpoints[i] + breakpoints[i + 1]), 0.5 * (breakpoints[i + 1] - breakpoints[i])
@@ -91,7 +91,7 @@ def argmax_normal_probabilities(mean: Floats, sd: Floats, available: Mask, proba
 
 
 @inline
-def _insertion_sort(values: Floats) -> None:
+def insertion_sort(values: Floats) -> None:
     """Sort in place. (numba's own sort takes seconds to compile.)"""
     for i in range(1, values.size):
         value, j = values[i], i

@@ -1,11 +1,12 @@
 """DynamicOracle: the best arm of every step, which regret is measured against."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import assign, implement
+from larl._core.compile import implement
 from larl._core.random import Bits
 from larl.policies._contract import Policy, set_true_means
 from larl.policies._oracle import Floats
@@ -13,7 +14,7 @@ from larl.policies._registry import register
 
 
 class DynamicState(NamedTuple):
-    means: Floats  # (arms,) true mean rewards of the next step
+    means: Floats  # (arms,) true mean rewards of the next step; −∞ if missing
 
 
 def act(state: DynamicState, bits: Bits) -> int:
@@ -25,7 +26,8 @@ def update(state: DynamicState, arm: int, reward: float) -> None:
 
 
 def dynamic_set_true_means(state: DynamicState, means: Floats) -> None:
-    assign(state.means, means)
+    for arm in range(means.size):  # a missing reward is never the best
+        state.means[arm] = -math.inf if math.isnan(means[arm]) else means[arm]
 
 
 def predict(state: DynamicState, arm: int) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import register
+from larl.policies._reward_range import unit_reward
 
 
 class Exp3State(NamedTuple):
@@ -55,7 +56,7 @@ def act(state: Exp3State, bits: Bits) -> int:
 
 
 def update(state: Exp3State, arm: int, reward: float) -> None:
-    share = min(max((reward - state.low) / (state.high - state.low), 0.0), 1.0)
+    share = unit_reward(reward, state.low, state.high)
     state.log_weight[arm] += state.gamma * share / probability(state, arm) / state.log_weight.size
     advance_time(state)
 

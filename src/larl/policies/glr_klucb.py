@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from larl._core.compile import inline, inner
 from larl._core.random import Bits
 from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of
+from larl.policies._bernoulli_kl import bernoulli_kl, bernoulli_upper_bound
 from larl.policies._bounds import STEPS, Bound
 from larl.policies._change_detection import all_arms, cycle_or_largest_bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Floats, Mask, one_hot
 from larl.policies._registry import register
 from larl.policies._standardise import standard_init
-
-BISECTIONS = 50  # of the Bernoulli index: the error is below 10⁻¹⁵
-TINY = 1e-15  # distance of a probability from 0 and 1
 
 
 class GLRklUCBState(NamedTuple):
@@ -50,9 +48,7 @@ def divergence(state: GLRklUCBState, p: float, q: float) -> float:
     if not state.is_bernoulli:
         deviation = (p - q) / state.sigma
         return 0.5 * deviation * deviation
-    p, q = min(max(p, 0.0), 1.0), min(max(q, TINY), 1.0 - TINY)  # rounding errors do not reach the logarithms
-    failure = (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else 0.0
-    return (p * math.log(p / q) if p > 0.0 else 0.0) + failure
+    return bernoulli_kl(p, q)
 
 
 @inner
@@ -103,14 +99,7 @@ def predict(state: GLRklUCBState, arm: int) -> tuple[float, float]:
     mean, level = state.total[arm] / state.plays[arm], math.log(state.since[arm]) / state.plays[arm]
     if not state.is_bernoulli:
         return mean, state.sigma * math.sqrt(2.0 * level)
-    low, high = mean, 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        if divergence(state, mean, middle) <= level:
-            low = middle
-        else:
-            high = middle
-    return mean, low - mean
+    return mean, bernoulli_upper_bound(mean, level) - mean
 
 
 def action_probabilities(state: GLRklUCBState, available: Mask, out: Floats) -> None:

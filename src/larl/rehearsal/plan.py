@@ -92,13 +92,16 @@ def _make_plan(
     values: Mapping[str, Any], request: dict[str, Any], settings: Mapping[str, Any], source: TomlSource
 ) -> Plan:
     with source.locate_errors("world"):
-        world = read_world(values["world"], "world")
+        world = read_world(values["world"], "world", Path(source.file).parent)
     with source.locate_errors("traffic"):
         traffic = Traffic(**known_fields(Traffic, values.get("traffic", {}), "traffic"))
     with source.locate_errors("study"):
         config = _check_config(request, world)
     with source.locate_errors():
-        return Plan(config, request, world, traffic, **settings)
+        plan = Plan(config, request, world, traffic, **settings)
+    with source.locate_errors("world"):
+        world.check_horizon("world", plan.steps)
+    return plan
 
 
 def _check_table(owner: str, name: str, value: object) -> None:

@@ -1,6 +1,7 @@
 """A simulated unit: it requests decisions, and sends rewards with the faults of real hosts and networks."""
 
 import json
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -70,10 +71,13 @@ class SimulatedUnit:
         self.ledger.add_decision(decision)
         arm = None if decision.arm is None else self._plan.config.arms.index(decision.arm)
         if arm is not None:
-            means = self._simulator.means
-            self.regret.append(float(means.max() - means[arm]))
-            self._rewards[t] = self._simulator.reward(arm)
-            self._schedule_reward(t)
+            self.regret.append(self._simulator.regret(arm))
+            reward = self._simulator.reward(arm)
+            if math.isnan(reward):
+                self.sent["reward missing in the world"] += 1
+            else:
+                self._rewards[t] = reward
+                self._schedule_reward(t)
         if self._plan.traffic.malformed > 0.0:
             self._send_malformed(t, decision)
         self._simulator.advance(arm)

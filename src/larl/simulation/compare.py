@@ -118,6 +118,8 @@ def compare(
     if executor is not None and not isinstance(executor, Executor):
         accepted = "an Executor, such as larl.simulation.executors.ThreadExecutor(4)"
         raise InvalidValue("compare", "executor", executor, accepted)
+    for name, each in worlds.items():
+        each.check_horizon(f"compare, world {name!r}" if isinstance(world, Mapping) else "compare", horizon)
     check_states(policies, worlds, horizon, pooling, threads)
 
     size = block or thread_block_size(horizon * (units or 1), trials, threads)

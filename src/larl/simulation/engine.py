@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from larl._core.compile import INNER, copy_fields, entry_point, generic, implement
 from larl._core.random import POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
 from larl.policies._contract import act, has_nan, set_context, set_true_means, update, update_missing
-from larl.worlds.kernels import advance, apply_action, begin, draw_reward
-from larl.worlds.variants import ContextState
+from larl.worlds.kernels import advance, apply_action, begin, draw_reward, step_regret
+from larl.worlds.variants import ContextState, RecordedState
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int16]
@@ -49,17 +49,20 @@ implement(pass_context, ContextState, pass_world_context)
 
 
 @generic
-def learn(latent: Any, state: Any, arm: int, reward: float) -> None:
+def learn(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001  # noqa: ARG001
     """Update the State with a reward. Worlds with missing rewards implement it by `learn_or_skip`."""
     update(state, arm, reward)
 
 
-def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:
+def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:  # noqa: ARG001  # noqa: ARG001
     """Update the State with a reward, or with the fact that it is missing."""
     if math.isnan(reward):
         update_missing(state, arm)
     else:
         update(state, arm, reward)
+
+
+implement(learn, RecordedState, learn_or_skip)
 
 
 @numba.njit(**INNER)  # type: ignore[untyped-decorator]  # no cache: the State's type may be defined outside the package
@@ -74,10 +77,7 @@ def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace:
         arm = act(state, bits)
         if not 0 <= arm < latent.means.size:
             raise ValueError("a policy chose an arm that does not exist")
-        best = latent.means[0]
-        for other in range(1, latent.means.size):
-            best = max(best, latent.means[other])
-        trace.regret[i] = best - latent.means[arm]
+        trace.regret[i] = step_regret(latent, arm)
         trace.arm[i] = arm
         trace.reward[i] = draw_reward(latent, arm, reward_noise)
         learn(latent, state, arm, trace.reward[i])

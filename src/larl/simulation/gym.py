@@ -20,7 +20,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
 
     A bandit has no observations, so the observation is the last reward, and 0 before the first. `info` has quantities
     of the step that only the simulator knows: `mean_rewards`, `optimal_action`, `regret` and `latent_state`. After
-    `reset` they are those of the next step, without regret.
+    `reset` they are those of the next step, without regret. A missing reward (`larl.worlds.Recorded`) is nan.
 
     Episode n after `reset(seed=seed)` has the states and noise of trial n of `larl.compare` with that seed.
 
@@ -29,7 +29,8 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
     world : World, optional
         The world; `larl.worlds.paper(1)` by default.
     horizon : int, >= 1, optional
-        Steps after which an episode is truncated; episodes do not end by default.
+        Steps after which an episode is truncated. By default episodes do not end, except those of a
+        `larl.worlds.Recorded`, which end after its window.
     render_mode : str, optional
         Not used; required by Gymnasium.
 
@@ -50,7 +51,9 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         self.world = paper(1) if world is None else world
         if not isinstance(self.world, World):
             raise InvalidValue("LatentAREnv", "world", world, "a larl.LatentAR or another world")
-        self.horizon = optional(integer(1))("LatentAREnv", "horizon", horizon)
+        self.horizon = optional(integer(1))("LatentAREnv", "horizon", horizon) or self.world.max_horizon
+        if self.horizon is not None:
+            self.world.check_horizon("LatentAREnv", self.horizon)
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(self.world.arms)
         self.observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
@@ -75,7 +78,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
         means = self._simulator.means
         return {
             "mean_rewards": means,
-            "optimal_action": int(np.argmax(means)),
+            "optimal_action": int(np.argmax(np.where(np.isnan(means), -np.inf, means))),
             "latent_state": self._simulator.z,
         }
 
@@ -84,7 +87,7 @@ class LatentAREnv(gymnasium.Env[Observation, np.int64]):
             raise gymnasium.error.ResetNeeded("call reset before step")
         arm = integer(0, self.world.arms - 1)("step", "action", np.asarray(action).item())
         info = self._info()
-        info["regret"] = float(info["mean_rewards"].max() - info["mean_rewards"][arm])
+        info["regret"] = self._simulator.regret(arm)
         reward = self._simulator.reward(arm)
         self._simulator.advance(arm)
         truncated = self.horizon is not None and self._simulator.time >= self.horizon

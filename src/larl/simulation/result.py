@@ -8,11 +8,12 @@ import xarray as xr
 from larl._core.validation import InvalidValue, one_of, path_like
 from larl.simulation.netcdf import write_netcdf
 from larl.simulation.result_figures import ResultFigures
+from larl.simulation.result_recorded import RecordedSummary
 from larl.simulation.result_statistics import Z95 as Z95
 from larl.simulation.result_statistics import check_skip, mean_interval, mean_over_units, to_table, win_rates
 
 
-class Result(ResultFigures):
+class Result(ResultFigures, RecordedSummary):
     """The result of `compare`: arrays labelled by policy, trial and time, and by world if there are several.
 
     For cohorts, arrays also have a unit. A trial's total is then the mean over its units, and standard errors come from
@@ -187,8 +188,7 @@ class Result(ResultFigures):
         >>> result.differences().sel(policy="UCB")["mean"].round(1).item()
         185.8
         """
-        total = self.total(skip)
-        difference = total - total.sel(policy=self._check_reference(reference), drop=True)
+        difference = (total := self.total(skip)) - total.sel(policy=self._check_reference(reference), drop=True)
         return mean_interval(difference)[["mean", "se", "low", "high"]]
 
     def _check_reference(self, name: str | None) -> str:

@@ -8,7 +8,8 @@ pooling = "partial"         # optional: what the units share, "none", "full" or 
 
 [worlds."k = 1"]
 paper = 1                   # or random = {k = 2, arms = 3, seed = 0} (with m = 2: a vector state), or the fields of
-                            # larl.LatentAR, or world = "Seasonal" (any class of larl.worlds) and its fields
+                            # larl.LatentAR, or world = "Seasonal" (any class of larl.worlds) and its fields;
+                            # world = "Recorded", path = "table.csv", window = 100: the path is relative to this file
 
 [policies."LARL, s = 1"]
 policy = "LARL"             # a registered name, or "module:Class" for a policy of your own, and its parameters
@@ -170,7 +171,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Return all settings and code versions that determine the result, as JSON types."""
         return {
-            "worlds": {name: world.to_dict() for name, world in self.worlds.items()},
+            "worlds": {name: world.digest_fields() for name, world in self.worlds.items()},
             "policies": {name: policy.to_dict() for name, policy in self.policies.items()},
             "horizon": self.horizon,
             "trials": self.trials,
@@ -236,7 +237,7 @@ def _make_study(values: Mapping[str, Any], source: TomlSource) -> Study:
     candidates: dict[str, Candidate] = {}
     for name, table in fields["worlds"].items():
         with source.locate_errors("worlds", name):
-            worlds[name] = read_world(table, f"worlds.{name}")
+            worlds[name] = read_world(table, f"worlds.{name}", Path(source.file).parent)
     for name, table in fields["policies"].items():
         with source.locate_errors("policies", name):
             for point in expand_grid(name, table, len(policies)):
@@ -249,6 +250,9 @@ def _make_study(values: Mapping[str, Any], source: TomlSource) -> Study:
                     candidates[candidate] = Candidate(name, point)
     with source.locate_errors():
         study = Study(**fields | {"worlds": worlds, "policies": policies}, candidates=candidates)
+    for name, world in worlds.items():
+        with source.locate_errors("worlds", name):
+            world.check_horizon(f"worlds.{name}", study.horizon)
     for name, policy in policies.items():
         with source.locate_errors("policies", candidates[name].grid if name in candidates else name):
             check_states({name: policy}, worlds, study.horizon, study.pooling)

@@ -79,10 +79,16 @@ def check_tables(section: str, tables: object) -> None:
             raise InvalidValue(section, name, table, "a table")
 
 
-def read_world(values: Mapping[str, Any], owner: str) -> World:
-    """Return the world of a table: one of the paper's, a random one, or one of any class by its fields."""
+def read_world(values: Mapping[str, Any], owner: str, folder: Path) -> World:
+    """Return the world of a table: one of the paper's, a random one, or one of any class by its fields.
+
+    The path of recorded rewards is relative to `folder`.
+    """
     if "paper" not in values and "random" not in values:
         _check_world_names(values, owner)
+        if values.get("world") == "Recorded":
+            files = {key: values[key] for key in ("path", "table") if isinstance(values.get(key), str)}
+            values = dict(values) | {key: str(folder / file) for key, file in files.items()}
         return variants.from_dict(values, owner)
     if len(values) > 1:
         raise InvalidValue(owner, "keys", sorted(values), "no other key beside paper = … or random = {…}")

@@ -33,10 +33,15 @@ def write_study(result: Result, out: Path, axes: tuple[str, ...] = (), reference
         write_atomically(out / "units.csv", partial(table.to_csv, index=False)),
         write_atomically(out / "units.tex", partial(Path.write_text, data=tables.latex(table), encoding="utf-8")),
     ]
+    if result.recorded_worlds:
+        recorded = result.recorded_summary(reference)
+        written.append(write_atomically(out / "recorded.csv", recorded.to_csv))
     for name, figure in figures.items():
         save = partial(figure.savefig, dpi=200)
         written += [write_atomically(out / f"{name}.{kind}", save) for kind in ("png", "svg")]
     _print_summary(result, reference)
+    if result.recorded_worlds:
+        _print_recorded(recorded, reference or result.policies[0])
     _print_units(table)
     if note:
         print(f"\nin the figures: {note}")
@@ -88,6 +93,25 @@ def _print_summary(result: Result, reference: str | None) -> None:
     print(f"total regret over {result.data.sizes['trial']:,} {trials}\n")
     if has_several:
         print(f"minus {name}: paired difference to {name}; duels won: mean win rate against the other policies\n")
+    _console().print(table)
+
+
+def _print_recorded(recorded: pd.DataFrame, reference: str) -> None:
+    table = Table("policy", "mean reward", "share", "± se", box=None, header_style="bold")
+    for title in (f"minus {reference}", "± se", "its 95% interval"):
+        table.add_column(Text(title))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for world, rows in recorded.groupby(level="world", sort=False):
+        table.add_row(Text(f"{world} ({rows['windows'].iloc[0]:,} windows that share no row)", style="bold"))
+        for policy, row in rows.droplevel("world").iterrows():
+            cells = [f"{row['mean reward']:.4g}", f"{row['share']:.1f}%", f"{row['se']:.1f}"]
+            if policy != reference:
+                part = {end: row[f"minus {reference}{end}"] for end in ("", ", se", ", low", ", high")}
+                cells += [f"{part['']:+.1f}", f"{part[', se']:.1f}", f"{part[', low']:+.1f} to {part[', high']:+.1f}"]
+            table.add_row(Text(f"  {policy}"), *cells)
+    print("\nrecorded rewards: mean reward of a step; share: 0% is a random arm, 100% is the best arm at every step,")
+    print(f"against which regret is measured; minus {reference}: paired difference in share\n")
     _console().print(table)
 
 

@@ -69,7 +69,7 @@ class Block:
         """Return all settings and code versions that determine the arrays, as JSON types."""
         cohort = {"units": self.units, "pooling": self.pooling} if self.units else {}
         return {
-            "world": self.world.to_dict(),
+            "world": self.world.digest_fields(),
             "policy": self.policy.to_dict(),
             "horizon": self.horizon,
             "seed": self.seed,
@@ -193,9 +193,16 @@ def fits_block(block: Block, arrays: Arrays) -> bool:
     return set(arrays) == names and all(
         values.shape == shape
         and values.dtype == (np.int16 if name == "arm" else np.float64)
-        and bool(((values >= 0) & (values < block.world.arms)).all() if name == "arm" else np.isfinite(values).all())
+        and _has_valid_numbers(name, values, block.world)
         for name, values in arrays.items()
     )
+
+
+def _has_valid_numbers(name: str, values: NDArray[Any], world: World) -> bool:
+    if name == "arm":
+        return bool(((values >= 0) & (values < world.arms)).all())
+    can_be_missing = name == "reward" and world.has_missing
+    return bool((np.isfinite(values) | np.isnan(values) if can_be_missing else np.isfinite(values)).all())
 
 
 def _simulate(block: Block) -> Arrays:

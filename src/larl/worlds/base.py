@@ -65,10 +65,20 @@ class World:
     """An environment in which policies are compared. A subclass sets `arms` and `k` and implements `latent`.
 
     `arms` is the number of arms. `k` is the number of first steps whose state is drawn from the start distribution.
+    `has_missing` is whether rewards can be missing. `max_horizon` is the number of steps of the longest trial, None if
+    there is no limit.
     """
 
     arms: int
     k: int
+    has_missing: bool = False
+    max_horizon: int | None = None
+
+    def check_horizon(self, owner: str, horizon: int) -> None:
+        """Raise InvalidValue if a trial cannot have this many steps."""
+        if self.max_horizon is not None and horizon > self.max_horizon:
+            accepted = f"at most {self.max_horizon:,}, the window of {type(self).__name__}"
+            raise InvalidValue(owner, "horizon", horizon, accepted)
 
     def latent(self) -> Any:
         """Return the State of the world before a trial: a NamedTuple for kernels, with the `means` of the arms."""
@@ -84,6 +94,10 @@ class World:
     def to_dict(self) -> dict[str, Any]:
         """Return the world as JSON types. `larl.worlds.from_dict` reads them."""
         return {"world": type(self).__name__} | asdict(cast(Any, self))
+
+    def digest_fields(self) -> dict[str, Any]:
+        """Return what identifies the world in digests of studies and stores, as JSON types."""
+        return self.to_dict()
 
 
 validate_world = instance(World, "a world, such as larl.worlds.paper(1) or a larl.LatentAR")

@@ -66,6 +66,15 @@ def draw_reward(latent: Any, arm: int, noise: float) -> float:
     return latent.means[arm] + latent.sd[arm] * noise
 
 
+@generic
+def step_regret(latent: Any, arm: int) -> float:
+    """Return the regret of an arm at this step: the largest mean minus that of the arm."""
+    best = latent.means[0]
+    for other in range(1, latent.means.size):
+        best = max(best, latent.means[other])
+    return best - latent.means[arm]
+
+
 def begin_latent(latent: Latent, seed: int, trial: int) -> None:
     """Draw z_0 … z_{k−1} of this trial."""
     key, k = stream(seed, trial, START), latent.first.size

@@ -7,7 +7,7 @@ import numpy as np
 from larl._core.random import policy_bits
 from larl._core.validation import integer
 from larl.worlds.base import World, validate_world
-from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step
+from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step, step_regret
 
 
 class Simulator:
@@ -84,12 +84,13 @@ class Simulator:
     @property
     def z(self) -> Any:
         """The latent state of this step: a float, an array (m,) in a `LatentVAR`, an int in a
-        `LatentMarkov`, nan in a world without one."""
+        `LatentMarkov`, the row of the table in a `Recorded`, nan in a world without one."""
         return self._world.state_of(self._latent)
 
     @property
     def means(self) -> Floats:
-        """Mean reward of each arm at this step, (arms,)."""
+        """Mean reward of each arm at this step, (arms,). In a `Recorded`, the recorded rewards: nan if missing, and
+        after the window."""
         return self._latent.means.copy()
 
     @property
@@ -126,6 +127,33 @@ class Simulator:
         """
         arm = self._validate_arm(arm)
         return float(simulate_reward(self._latent, arm, self._noise))
+
+    def regret(self, arm: int) -> float:
+        """Return the regret of an arm at this step, that of `larl.compare`.
+
+        Parameters
+        ----------
+        arm : int, 0 to number of arms − 1
+            The arm.
+
+        Returns
+        -------
+        float
+            The largest mean reward minus that of the arm.
+
+        Raises
+        ------
+        larl.InvalidValue
+            If there is no such arm.
+
+        Examples
+        --------
+        >>> import larl
+        >>> simulator = larl.worlds.Simulator(larl.worlds.paper(1), seed=0, trial=0)
+        >>> [round(simulator.regret(arm), 2) for arm in (0, 1)]
+        [0.0, 32.07]
+        """
+        return float(step_regret(self._latent, self._validate_arm(arm)))
 
     def _validate_arm(self, arm: int) -> int:
         return int(integer(0, self._latent.means.size - 1)("Simulator", "arm", arm))

@@ -1,4 +1,7 @@
-"""The policies of the comparison: those without settings, and the grids over which the others are tuned."""
+"""The policies of the comparison: those without settings, and the grids over which the others are tuned.
+
+Policies for binary rewards (Beta Thompson sampling, KL-UCB) are left out: the rewards of these worlds are not bounded.
+"""
 
 from larl.policies import (
     AR2,
@@ -16,7 +19,6 @@ from larl.policies import (
     DiscountedThompson,
     DiscountedUCB,
     Exp3,
-    FilterOracle,
     GLRklUCB,
     KalmanOracle,
     KalmanUCB,
@@ -36,7 +38,7 @@ from larl.policies import (
 )
 from larl.reports.grids import Axis, Grid
 from larl.reports.paper.settings import variation_for_batch
-from larl.worlds import HeavyTails, LatentAR, LatentGLM, LatentMarkov, LatentVAR, World
+from larl.worlds import HeavyTails, LatentAR, LatentMarkov, LatentVAR, World
 
 RANDOM = "random"
 MANY_ARMS = 5  # with more arms, long contexts are left out: a regression has 2s|A| + 1 coefficients
@@ -71,8 +73,6 @@ def oracles(world: World) -> dict[str, Policy]:
     """Return the policies without tuning that know the parameters of the world."""
     if isinstance(world, LatentMarkov):
         return {"MarkovOracle": MarkovOracle(), "LatentThompson": LatentThompson()}
-    if isinstance(world, LatentGLM):
-        return {"FilterOracle": FilterOracle()}
     if isinstance(world, LatentAR | LatentVAR | HeavyTails):
         sampling = {} if isinstance(world, LatentVAR) else {"PredictiveSampling": PredictiveSampling()}
         return {"KalmanOracle": KalmanOracle(), **sampling}

@@ -121,7 +121,7 @@ class CommandBatch:
         for command in commands:
             unit = command.unit or self._unit_of(command)
             study = self.studies.find(command.study)
-            is_exclusive = command.kind in (*STUDY_EVENTS, EventKind.UNIT)
+            is_exclusive = command.kind in (*STUDY_EVENTS, EventKind.UNIT, EventKind.HISTORY)
             is_shared = not is_exclusive and study is not None and not study.config.is_pooled
             locks.append(Lock(command.study, shared=is_shared and self.studies.has_unit(command.study, unit)))
             locks += [Lock(command.study, unit)] if unit else []

@@ -28,7 +28,7 @@ class Command(NamedTuple, Generic[Body]):
     def request(self) -> dict[str, Any]:
         """Return the request as the journal stores it."""
         stored: dict[str, Any] = {"decision": self.decision} if self.decision else {}
-        stored.update({name: value for name, value in vars(self.body).items() if name not in NOT_STORED})
+        stored.update({name: value for name, value in self.body.stored().items() if name not in NOT_STORED})
         if self.issue:
             stored["issue"] = self.issue
         return stored
@@ -43,4 +43,4 @@ def command_of(event: Event) -> Command[Request]:
     values = named | {"key": event.key} | request
     known = {name: value for name, value in values.items() if name in body.model_fields}
     unit = request.get("unit") or event.unit or ""
-    return Command(event.study, event.key or "", body.model_construct(**known), unit, decision, issue)
+    return Command(event.study, event.key or "", body.from_stored(known), unit, decision, issue)

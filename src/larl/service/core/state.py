@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from larl.client.models import StudyInfo
+from larl.client.models import DecisionSource, StudyInfo
 from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import REWARD_EVENTS, DamagedRow, Event, EventKind
@@ -52,13 +52,16 @@ def fold_studies(events: Iterable[Event]) -> dict[str, StudyState]:
     return studies
 
 
-def _arm(event: Event) -> str | None:
-    """Return the arm of a decision; if the row is damaged, any: its reward is pending, as with most decisions."""
+def _arm(event: Event) -> tuple[str | None, bool]:
+    """Return the arm of a decision, and whether it was imported.
+
+    If the row is damaged, any arm is returned: its reward is pending, as with most decisions.
+    """
     try:
-        arm: str | None = event.response["arm"]
+        response = event.response
     except DamagedRow:
-        return ""
-    return arm
+        return "", False
+    return response["arm"], response["source"] == DecisionSource.HISTORY
 
 
 @dataclass
@@ -70,18 +73,21 @@ class UnitState:
     steps: int = 0
     pending: dict[int, str] = field(default_factory=dict)  # step: id of the decision
     seq: int = 0
+    has_decided: bool = False  # in this study: imported steps do not count
 
     def apply(self, event: Event) -> None:
         """Apply an event of this unit."""
         if event.kind == EventKind.DECISION:
-            self.add_decision(event.number or 0, event.ref or "", _arm(event))
+            arm, imported = _arm(event)
+            self.add_decision(event.number or 0, event.ref or "", arm, imported=imported)
         elif event.kind in REWARD_EVENTS:
             self.pending.pop(event.number or 0, None)
         self.seq = max(self.seq, event.seq)
 
-    def add_decision(self, t: int, decision: str, arm: str | None) -> None:
+    def add_decision(self, t: int, decision: str, arm: str | None, *, imported: bool = False) -> None:
         """Add the decision of step t."""
         self.steps = t + 1
+        self.has_decided = self.has_decided or not imported
         if arm is not None:
             self.pending[t] = decision
 

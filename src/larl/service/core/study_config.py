@@ -160,6 +160,15 @@ class StudyConfig:
         if arm not in self.arms:
             raise InvalidValue("study", "arm", arm, f"one of {', '.join(self.arms)}{note}")
 
+    def check_probabilities(self, probabilities: Mapping[str, float] | None) -> dict[str, float]:
+        """Return the probabilities of an external decision, none if they are not known; raise InvalidValue."""
+        if not probabilities:
+            return {}
+        if set(probabilities) != set(self.arms) or abs(sum(probabilities.values()) - 1.0) > 1e-6:
+            accepted = "one for every arm, with sum 1; or null, if they are not known"
+            raise InvalidValue("decision", "probabilities", probabilities, accepted)
+        return dict(probabilities)
+
     def decision_id(self, number: int, t: int) -> str:
         """Return the id of step t of unit `number`."""
         return f"{self.study}.{number}-{t}-{self.streams(number).id_suffix(t)}"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from fastapi import Response
 from pydantic import BaseModel
@@ -93,7 +93,7 @@ def validation_problem(error: Mapping[str, Any], content_type: str | None, endpo
     if kind == "missing":
         return Problem(422, f"{field} is missing: it is required", field=field, accepted="a value")
     if kind == "extra_forbidden":
-        names = RENAMED.get(field) or f"only the fields {', '.join(fields_of(endpoint))}"
+        names = RENAMED.get(field) or f"only the fields {', '.join(fields_of(endpoint, place))}"
         return Problem(422, f"{field} is not a field of this request; accepted: {names}", field=field, accepted=names)
     return invalid(field, value, accepted_by(error))
 
@@ -132,8 +132,11 @@ def accepted_by(error: Mapping[str, Any]) -> str:
     return ACCEPTED[error["type"]].format(**numbers)
 
 
-def fields_of(endpoint: Any) -> list[str]:
-    """Return the fields of the body or query of a route."""
+def fields_of(endpoint: Any, place: Sequence[Any] = ()) -> list[str]:
+    """Return the fields of the body or query of a route, or of the object in it that contains a place."""
     hints = {name: kind for name, kind in get_type_hints(endpoint).items() if name != "return"}
     models = [kind for kind in hints.values() if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    for part in place[1:-1]:
+        inner = [model.model_fields[part].annotation for model in models if part in model.model_fields]
+        models = [each for kind in inner for each in get_args(kind)] or models
     return [name for model in models for name in model.model_fields]

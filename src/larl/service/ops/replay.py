@@ -11,21 +11,23 @@ Memory: a few numbers for every unit, and agents up to `capacity` bytes.
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from larl import __version__
 from larl._core.validation import InvalidValue
 from larl.service.core.agent_cache import AgentCache
 from larl.service.core.agent_repository import AgentRepository
 from larl.service.core.batch import MEMORY
-from larl.service.core.commands import command_of
+from larl.service.core.commands import Command, command_of
 from larl.service.core.handlers import CommandHandlers
 from larl.service.core.handlers.base import Step
 from larl.service.core.issues import IssueLog
 from larl.service.core.policy_timeout import CircuitOpen, DirectRunner
 from larl.service.core.streams import ref_to_secret
 from larl.service.core.study_repository import StudyRepository
+from larl.service.ops.history_checks import HistoryChecks
 from larl.service.ops.integrity import Mismatch, about, check_equal
+from larl.service.schemas.requests import HistoryRequest, HistoryStep
 from larl.service.storage.database import StorageError
 from larl.service.storage.events import DamagedRow, Event, EventKind, canonical_json
 from larl.service.storage.journal import Journal, Transaction
@@ -70,6 +72,7 @@ class Replay:
         self._studies = StudyRepository(self._agents)
         self._secret: bytes | None = None  # of the study that is created next
         self._handlers = CommandHandlers(self._studies, IssueLog(), lambda: self._secret, limit_state=False)
+        self._history = HistoryChecks()
         self._waiting: set[tuple[str, str]] = set()  # units with a default reward that no decision follows yet
 
     def count(self) -> int:
@@ -138,8 +141,15 @@ class Replay:
         if event.kind == EventKind.DEFAULT:
             self._waiting.add(place)
             return self._default(event)
+        imported = self._history.check(event)
+        if imported is not None:
+            return self._imported(event, imported)
         self._check_order(event)
         command = command_of(event)
+        if isinstance(command.body, HistoryRequest):
+            history = cast("Command[HistoryRequest]", command)
+            self._history.begin(history)
+            return self._handlers.history.begin(self._tx, history, event.at)
         if event.kind == EventKind.STUDY:
             self._secret = ref_to_secret(event.ref)
             if command.body.seed is None:  # type: ignore[attr-defined]
@@ -169,14 +179,25 @@ class Replay:
         for _, decision in unit.overdue(max_delay):
             raise Mismatch(event.seq, about(event), "default reward", "none", f"one for {decision} before this row")
 
-    def _default(self, event: Event) -> Event:
+    def _step(self, event: Event) -> Step:
+        """Return the next step of the unit of an event."""
         config = self._studies.open_study(event.study).config
         unit = self._studies.unit(self._tx, event.study, event.unit or "")
         if unit is None:
             raise ValueError("the unit is not registered")
-        for t, decision in unit.overdue(config.max_delay):
-            return self._handlers.rewards.fill_in(Step(self._tx, config, unit, event.at), t, decision)
+        return Step(self._tx, config, unit, event.at)
+
+    def _default(self, event: Event) -> Event:
+        step = self._step(event)
+        for t, decision in step.unit.overdue(step.config.max_delay):
+            return self._handlers.rewards.fill_in(step, t, decision)
         raise ValueError("no reward was overdue")
+
+    def _imported(self, event: Event, row: HistoryStep) -> Event:
+        step = self._step(event)
+        if step.unit.has_decided:
+            raise ValueError("the unit has decided before")
+        return self._handlers.history.add_decision(step, event.request["history"], row)
 
     def _issue(self, event: Event) -> Event:
         """Return an issue as it must be written."""

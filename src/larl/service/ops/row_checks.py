@@ -15,6 +15,7 @@ COLUMNS = {  # by kind: columns, and the fields of the response that have the sa
     EventKind.POLICY: {"study": "study", "number": "policy_version", "at": "at"},
     EventKind.CLOSED: {"study": "study", "at": "closed"},
     EventKind.UNIT: {"study": "study", "unit": "unit", "number": "number", "at": "at"},
+    EventKind.HISTORY: {"study": "study", "number": "steps", "at": "at"},
     EventKind.DECISION: {"study": "study", "unit": "unit", "ref": "id", "number": "t", "at": "at"},
     EventKind.REWARD: {"ref": "decision", "at": "at"},
     EventKind.DEFAULT: {"ref": "decision", "at": "at"},

@@ -3,7 +3,7 @@
 import { request, studyLink, unitLink, unitOverviewPath } from "./api.js";
 import { Chart } from "./charts.js";
 import { BarTable, Figures, Table, element } from "./dom.js";
-import { formatChange, formatNumber, formatPercent, formatTime, timeElement } from "./format.js";
+import { formatChange, formatCount, formatNumber, formatPercent, formatTime, timeElement } from "./format.js";
 
 const FIRST_ROWS = 25, MAX_ROWS = 500; // of the table of decisions
 const MAX_ARMS = 12; // in a chart
@@ -59,9 +59,10 @@ export class UnitView {
     this.overview = overview;
     this.seq = overview.seq;
     this.updated = Date.now();
-    const { number, decisions, reward, states, entered, last } = overview;
+    const { number, decisions, imported, reward, states, entered, last } = overview;
     this.settings.replaceChildren("Unit ", formatNumber(number), " of study ",
-      element("a", { href: studyLink(this.study) }, this.study), ", registered ", timeElement(entered));
+      element("a", { href: studyLink(this.study) }, this.study), ", registered ", timeElement(entered),
+      imported ? `, ${formatCount(imported, "imported step")}` : "");
     this.figures.update([formatNumber(decisions), formatNumber(reward), formatNumber(states.pending),
       formatNumber(states.late), formatNumber(states.missing), formatTime(last)]);
     this.updateCharts();

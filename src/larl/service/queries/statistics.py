@@ -13,13 +13,14 @@ from larl.service.queries.series import MAX_ARMS, Series, six_digits
 from larl.service.storage.events import STUDY_EVENTS, Event, EventKind
 
 STATES = tuple(state.value for state in RewardState)
-SOURCES = tuple(source.value for source in DecisionSource)
+SOURCES = tuple(source.value for source in DecisionSource if source != DecisionSource.HISTORY)
+IMPORTED = 255  # in the place of a state: the step was made before the study and is not counted
 SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 @dataclass
 class UnitStatistics:
-    """The decisions of a unit, in a few bytes each."""
+    """The decisions of a unit, in a few bytes each. Imported steps have a place, and are not counted."""
 
     unit: str
     number: int
@@ -32,6 +33,14 @@ class UnitStatistics:
     rewards: "array[float]" = field(default_factory=lambda: array("d"))  # nan: none
     count: int = 0
     total: float = 0.0
+    imported: int = 0
+
+    def add_imported(self) -> None:
+        """Add an imported step."""
+        self.imported += 1
+        self.days.append(0)
+        self.states.append(IMPORTED)
+        self.rewards.append(float("nan"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the unit as an item of a list."""
@@ -40,7 +49,8 @@ class UnitStatistics:
             "number": self.number,
             "entered": self.entered,
             "last": self.last,
-            "decisions": len(self.states),
+            "decisions": len(self.states) - self.imported,
+            "imported": self.imported,
             "states": {state: self.states.count(number) for number, state in enumerate(STATES)},
             "reward": six_digits(self.total / self.count) if self.count else None,
         }
@@ -81,6 +91,9 @@ class StudyStatistics:
 
     def _add_decision(self, event: Event) -> None:
         response, unit = event.response, self._units[event.unit or ""]
+        if response["source"] == DecisionSource.HISTORY:
+            unit.add_imported()
+            return
         today = date.fromisoformat(event.at[:10]).toordinal()
         self._first_day = self._first_day or today
         day = max(today - self._first_day, 0)  # a clock may go back
@@ -99,6 +112,8 @@ class StudyStatistics:
 
     def _add_reward(self, event: Event) -> None:
         unit, t = self._units[event.unit or ""], event.number or 0
+        if unit.states[t] == IMPORTED:
+            return
         before, old = STATES[unit.states[t]], unit.rewards[t] if unit.rewards[t] == unit.rewards[t] else None
         state, new = next_reward_state(before, old, event.kind, event.response)
         self._states[before] -= 1
@@ -129,6 +144,7 @@ class StudyStatistics:
             "at": self._at,
             "units": len(self._units),
             "decisions": self._states.total(),
+            "imported": sum(unit.imported for unit in units),
             "arms": [arms[arm] for arm in first],
             "other_arms": len(arms) - len(first),
             "days": self._by_day(self._days.to_dict(order)),

@@ -62,7 +62,8 @@ class StudyOverview(Overview):
     """Counts, means and open issues of a study."""
 
     units: int
-    decisions: int
+    decisions: int = Field(description="Without imported steps, which no other number or mean counts either.")
+    imported: int = Field(description="Number of imported steps.")
     other_arms: int = Field(description="Number of arms that are shown as one, those chosen least often.")
     days: Days
     steps: Steps
@@ -81,7 +82,8 @@ class UnitCounts(Schema):
     number: int
     entered: str
     last: str | None = Field(description="Time of the last decision.")
-    decisions: int
+    decisions: int = Field(description="Without imported steps.")
+    imported: int = Field(description="Number of imported steps.")
     states: dict[RewardState, int]
     reward: float | None
 

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -31,6 +31,7 @@ def _finite_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
+MAX_STEPS = 1000  # of an import
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 NAME_WORDS = "1 to 64 characters of a–z, 0–9, - and _, the first a letter or digit"
 WORD = r"[A-Za-z0-9_.:-]{1,128}"
@@ -76,6 +77,15 @@ class Request(Body):
     """The body of a command; `event` is the kind of event that it appends."""
 
     event: ClassVar[EventKind]
+
+    def stored(self) -> dict[str, Any]:
+        """Return the fields as JSON types."""
+        return vars(self)
+
+    @classmethod
+    def from_stored(cls, values: dict[str, Any]) -> Self:
+        """Return the request whose fields were stored, without validation."""
+        return cls.model_construct(**values)
 
 
 class NewStudy(Request):
@@ -150,6 +160,37 @@ class ExternalDecisionRequest(Request):
     probabilities: dict[Arm, Probability] | None = Field(None, description="Probability of every arm, if known.")
     context: Annotated[list[Number], Field(max_length=1000)] | None = None
     reason: Note | None = None
+
+
+class HistoryStep(Body):
+    """A step that was made before the study, with its reward."""
+
+    id: Key = Field(description="Id of the step, the key of its decision: it must be new in the study.")
+    unit: Unit
+    arm: Arm | None = Field(description="null: no arm was available.")
+    reward: Number | None = Field(description="null: the reward is missing.")
+    made: Time | None = Field(None, description="Time of the decision, with its offset from UTC, if known.")
+    probabilities: dict[Arm, Probability] | None = Field(None, description="Probability of every arm, if known.")
+    context: Annotated[list[Number], Field(max_length=1000)] | None = None
+
+
+class HistoryRequest(Request):
+    """Steps of a pilot, in order of time."""
+
+    event = EventKind.HISTORY
+    key: Key
+    steps: Annotated[list[HistoryStep], Field(min_length=1, max_length=MAX_STEPS)]
+
+    def stored(self) -> dict[str, Any]:
+        """Return the fields as JSON types."""
+        return vars(self) | {"steps": [vars(step) for step in self.steps]}
+
+    @classmethod
+    def from_stored(cls, values: dict[str, Any]) -> Self:
+        """Return the request whose fields were stored, without validation."""
+        return cls.model_construct(
+            **values | {"steps": [HistoryStep.model_construct(**each) for each in values["steps"]]}
+        )
 
 
 class RewardRequest(Request):

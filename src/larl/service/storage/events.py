@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     POLICY = "policy"
     CLOSED = "closed"
     UNIT = "unit"
+    HISTORY = "history"  # an import of steps: their units, decisions and rewards are the events after it
     DECISION = "decision"
     REWARD = "reward"
     DEFAULT = "default"  # no reward came in time
@@ -37,6 +38,7 @@ FIELDS = {  # of responses, by kind: those that all versions have written
     EventKind.POLICY: ("config",),
     EventKind.CLOSED: ("study", "closed"),
     EventKind.UNIT: ("study", "unit", "number", "at"),
+    EventKind.HISTORY: ("study", "steps", "units", "at"),
     EventKind.DECISION: (
         *("id", "study", "unit", "t", "arm", "probabilities", "expected", "width"),
         *("explored", "fallback", "source", "policy_version", "larl", "at"),
@@ -66,7 +68,7 @@ class Event(NamedTuple):
     kind: str
     unit: str | None
     ref: str | None  # id of the decision, code of the issue, or secret of the study (core/streams)
-    number: int | None  # step of a decision, number of a unit or issue, version of a policy
+    number: int | None  # step of a decision, number of a unit or issue, version of a policy, steps of an import
     key: str | None
     at: str
     request_json: str

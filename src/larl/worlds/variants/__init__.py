@@ -15,6 +15,8 @@ from larl.worlds.variants.contextual import ContextState as ContextState
 from larl.worlds.variants.contextual import Contextual as Contextual
 from larl.worlds.variants.heavy_tails import HeavyTails as HeavyTails
 from larl.worlds.variants.heterogeneous_units import HeterogeneousUnits as HeterogeneousUnits
+from larl.worlds.variants.recorded import Recorded as Recorded
+from larl.worlds.variants.recorded import RecordedState as RecordedState
 from larl.worlds.variants.seasonal import Seasonal as Seasonal
 from larl.worlds.variants.wrapped import WrappedWorld as WrappedWorld
 
@@ -31,6 +33,7 @@ WORLD_CLASSES: dict[str, type[World]] = {
         HeterogeneousUnits,
         ChangePoints,
         Seasonal,
+        Recorded,
     )
 }
 
@@ -65,7 +68,7 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     if not isinstance(name, str) or name not in WORLD_CLASSES:
         raise InvalidValue(owner or "world", "world", name, ", ".join(WORLD_CLASSES))
     world_class = WORLD_CLASSES[name]
-    if issubclass(world_class, LinearGaussianWorld | LatentGLM):
+    if issubclass(world_class, LinearGaussianWorld | LatentGLM | Recorded):
         return world_class.from_dict(values, owner or name)
     given = known_fields(world_class, {key: value for key, value in values.items() if key != "world"}, owner or name)
     if isinstance(given.get("base"), Mapping):

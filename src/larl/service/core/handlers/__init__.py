@@ -6,6 +6,7 @@ from typing import Any
 from larl.service.core.commands import Command
 from larl.service.core.handlers.base import PolicyCalls
 from larl.service.core.handlers.decisions import DecisionHandlers
+from larl.service.core.handlers.history import HistoryHandlers
 from larl.service.core.handlers.issues import resolve
 from larl.service.core.handlers.rewards import RewardHandlers
 from larl.service.core.handlers.studies import StudyHandlers
@@ -35,6 +36,7 @@ class CommandHandlers:
         about_studies = StudyHandlers(studies, draw_secret, limit_state=limit_state)
         self.rewards = RewardHandlers(studies, policies)
         decisions = DecisionHandlers(studies, policies, units, self.rewards)
+        self.history = HistoryHandlers(studies, policies, units, self.rewards)
         self._handlers: dict[type[requests.Request], Handler] = {
             requests.NewStudy: about_studies.create,
             requests.NewPolicy: about_studies.change_policy,
@@ -42,6 +44,7 @@ class CommandHandlers:
             requests.NewUnit: units.register,
             requests.DecisionRequest: decisions.decide,
             requests.ExternalDecisionRequest: decisions.ingest,
+            requests.HistoryRequest: self.history.import_steps,
             requests.RewardRequest: self.rewards.reward,
             requests.DeliveryRequest: self.rewards.deliver,
             requests.Resolution: resolve,

@@ -1,6 +1,5 @@
 """Commands about decisions."""
 
-from larl._core.validation import InvalidValue
 from larl.client.models import DecisionSource
 from larl.live.decision import Decision
 from larl.service.core.commands import Command
@@ -51,12 +50,10 @@ class DecisionHandlers:
     def ingest(self, tx: Transaction, command: Command[ExternalDecisionRequest], at: str) -> Event:
         """Record a decision that was made outside the service."""
         study, body = self._studies.open_study(command.study), command.body
-        config, probabilities = study.config, body.probabilities or {}
+        config = study.config
         config.check_arm(body.arm)
         config.check_decision(None, body.context)
-        if probabilities and (set(probabilities) != set(config.arms) or abs(sum(probabilities.values()) - 1.0) > 1e-6):
-            accepted = "one for every arm, with sum 1; or null, if they are not known"
-            raise InvalidValue("decision", "probabilities", probabilities, accepted)
+        probabilities = config.check_probabilities(body.probabilities)
         unit = self._units.find_or_register(tx, study, command.unit, at)
         step = Step(tx, config, unit, at)
         self._rewards.fill_in_all(step, STEP_STORED)

@@ -67,6 +67,17 @@ class RewardHandlers:
         unit.apply(event)
         return event
 
+    def import_reward(self, step: Step, t: int, decision: str, value: float | None) -> Event:
+        """Record the reward of an imported step; None: it is missing."""
+        tx, config, unit, at = step
+        status = self._observe(step, decision, value, None, REWARD_STORED)
+        payload = RewardReceipt(decision=decision, value=value, arm=None, status=status, at=at)
+        request = canonical_json({"decision": decision, "value": value, "arm": None})
+        place: dict[str, Any] = {"unit": unit.unit, "ref": decision, "number": t}
+        event = tx.append(EventKind.REWARD, config.study, at, request, payload_json(payload), **place)
+        unit.apply(event)
+        return event
+
     def deliver(self, tx: Transaction, command: Command[DeliveryRequest], at: str) -> Event:
         """Record whether a decision reached its unit."""
         step, t = self._find(tx, command, at)

@@ -40,6 +40,12 @@ async def ingest_decision(study: StudyName, body: requests.ExternalDecisionReque
     return await caller.require("write", study).execute(study, body.key, body, unit=body.unit)
 
 
+@router.post("/studies/{study}/history", response_model=models.HistoryReceipt, tags=["decisions"])
+async def import_history(study: StudyName, body: requests.HistoryRequest, caller: Caller) -> Response:
+    """Import steps of a pilot, all or none, before the first decisions of their units."""
+    return await caller.require("manage", study).execute(study, body.key, body)
+
+
 @router.post("/studies", response_model=payloads.StudyCreated, tags=["studies"])
 async def create_study(body: requests.NewStudy, caller: Caller) -> Response:
     """Create a study. A repeated request gets the same response."""

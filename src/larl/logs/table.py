@@ -1,8 +1,5 @@
 """Read the table of a log from a file, find its columns and validate its cells. Error messages name row and column."""
 
-import gzip
-import io
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,9 +7,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from larl._core.table_files import read_table_file, to_numbers
 from larl._core.validation import LARGEST, InvalidValue
-from larl.diagnosis.kernels import Floats, Ints
-from larl.diagnosis.times import Times, read_times
+from larl.logs.times import Floats, Ints, Times, read_times
 
 COMMON_NAMES = {
     "time": ("t", "time", "step", "timestamp"),
@@ -23,60 +20,18 @@ COMMON_NAMES = {
 DATE_COLUMNS = ("at", "timestamp", "datetime", "date", "time")  # may hold dates if the time column numbers steps
 MAX_ARMS = 100
 MAX_CATEGORIES = 50  # of a context column
-GZIP = b"\x1f\x8b"
-BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, owner: str = "diagnose") -> pd.DataFrame:
     """Return the table of a CSV file (also gzipped; all cells as text) or of a Parquet file."""
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidValue("diagnose", "log", str(path), "the path of a CSV or Parquet file; this file does not exist")
-    with path.open("rb") as file:
-        signature = file.read(4)
-    if signature == b"PAR1" or path.suffix.lower() in (".parquet", ".pq"):
-        return _read_parquet(path)
-    content = _decompress(path) if signature[:2] == GZIP else path.read_bytes()
-    if not content.strip():
-        raise InvalidValue("diagnose", "log", str(path), "a CSV file with a header and rows; this file is empty")
-    accepted = "a CSV or Parquet file; this file is neither"
-    if b"\0" in content[:4096]:
-        raise InvalidValue("diagnose", "log", str(path), f"{accepted} (it contains zero bytes)")
-    try:
-        header = content.split(b"\n", 1)[0].decode("utf-8-sig")
-        separator = max(",;\t", key=header.count)
-        frame = pd.read_csv(io.BytesIO(content), dtype=str, sep=separator, encoding="utf-8-sig", skipinitialspace=True)
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InvalidValue("diagnose", "log", str(path), f"{accepted} ({str(error).strip()})") from error
-    return frame.rename(columns=lambda name: str(name).strip())
-
-
-def _decompress(path: Path) -> bytes:
-    """Return the decompressed content of a gzip file."""
-    try:
-        return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        accepted = f"a complete gzip file; this file cannot be decompressed ({error})"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Return the table of a Parquet file."""
-    try:
-        return pd.read_parquet(path)
-    except ImportError as error:
-        accepted = "a CSV file; Parquet needs pyarrow, which is not installed: pip install 'larl[parquet]'"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
-    except Exception as error:  # the exception of a damaged file depends on the reader
-        accepted = f"a complete Parquet file; this file cannot be read ({error})"
-        raise InvalidValue("diagnose", "log", str(path), accepted) from error
+    return read_table_file(owner, "log", path)
 
 
 class Table:
     """A table with validated cells. `from_file`: rows are lines below a header, and error messages name the line."""
 
-    def __init__(self, frame: pd.DataFrame, from_file: bool) -> None:
-        self.frame, self.from_file = frame, from_file
+    def __init__(self, frame: pd.DataFrame, from_file: bool, owner: str = "diagnose") -> None:
+        self.frame, self.from_file, self.owner = frame, from_file, owner
         self.names = [str(name) for name in frame.columns]
         self.notes: list[str] = []
 
@@ -88,8 +43,10 @@ class Table:
             column = self.find_column(common)
             if column is not None:
                 return self._prefer_played(column) if common == "arm" else column
-        accepted = f"a column named {' or '.join(COMMON_NAMES[role])}, or --{role} NAME (there are: {self.all_names})"
-        raise InvalidValue("diagnose", f"column of the {role}", None, accepted)
+        accepted = (
+            f"a column named {' or '.join(COMMON_NAMES[role])}, or {self.option(role)} (there are: {self.all_names})"
+        )
+        raise InvalidValue(self.owner, f"column of the {role}", None, accepted)
 
     def unit_column(self, name: str | Literal[False] | None) -> str | None:
         """Return the unit's column: the given one, None if False, else one with a common name that is not a row id."""
@@ -110,8 +67,12 @@ class Table:
     def require_column(self, role: str, name: str) -> str:
         """Return the name of a column; raise InvalidValue unless exactly one column has it."""
         if self.names.count(name) != 1:
-            raise InvalidValue("diagnose", role, name, f"one of the log's columns: {self.all_names}")
+            raise InvalidValue(self.owner, role, name, f"one of the log's columns: {self.all_names}")
         return name
+
+    def option(self, name: str) -> str:
+        """Return how a user names the column of a role, for error messages."""
+        return f"--{name} NAME" if self.owner == "diagnose" else f"{name}=NAME"
 
     @property
     def all_names(self) -> str:
@@ -141,7 +102,7 @@ class Table:
         where = f"row {row + 1} (line {row + 2})" if self.from_file else f"row {row + 1}"
         plain = value.item() if isinstance(value, np.generic) else value
         plain = str(plain) if isinstance(plain, pd.Timestamp) else plain
-        raise InvalidValue("diagnose", f"{where}, column {column!r}", plain, accepted)
+        raise InvalidValue(self.owner, f"{where}, column {column!r}", plain, accepted)
 
     def cells(self, column: str) -> pd.Series:
         """Return the cells of a column."""
@@ -157,11 +118,11 @@ class Table:
             self.reject(row, column, cells[row], "a finite number, true, false, or an empty cell for a missing reward")
         if not np.isfinite(result).any():
             accepted = "a column with rewards; all are missing"
-            raise InvalidValue("diagnose", f"column {column!r}", "no reward", accepted)
+            raise InvalidValue(self.owner, f"column {column!r}", "no reward", accepted)
         return result
 
     def actions(self, column: str, reward: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the arms as numbers, and their labels in numerical or alphabetical order."""
+        """Return the arms as numbers (−1: no action), and their labels in numerical or alphabetical order."""
         cells = self.cells(column)
         has_action = cells.notna().to_numpy()
         has_reward = self.cells(reward).notna().to_numpy()
@@ -182,9 +143,11 @@ class Table:
             actions, number = np.unique(np.where(has_action, text, text[has_action][0]), return_inverse=True)
             labels = tuple(str(name) for name in actions)
         if len(labels) > MAX_ARMS:
-            accepted = f"at most {MAX_ARMS} different actions; set the column of the action with --action"
-            raise InvalidValue("diagnose", f"column {column!r}", f"{len(labels):,} different actions", accepted)
-        return number.astype(np.int64), labels
+            accepted = (
+                f"at most {MAX_ARMS} different actions; set the column of the action with {self.option('action')}"
+            )
+            raise InvalidValue(self.owner, f"column {column!r}", f"{len(labels):,} different actions", accepted)
+        return np.where(has_action, number, -1).astype(np.int64), labels
 
     def times(self, column: str, day_first: bool | None) -> Times:
         """Return the times of the rows."""
@@ -205,14 +168,25 @@ class Table:
                 return clock
         return None
 
-    def units(self, column: str | None) -> Ints:
-        """Return the units as numbers; all 0 without a column."""
+    def units(self, column: str | None) -> tuple[Ints, tuple[str, ...]]:
+        """Return the units as numbers, and their names in order of the rows; all 0 and no name without a column."""
         if column is None:
-            return np.zeros(len(self.frame), dtype=np.int64)
+            return np.zeros(len(self.frame), dtype=np.int64), ()
         cells = self.cells(column)
         if cells.isna().any():
             self.reject(int(cells.isna().to_numpy().argmax()), column, None, "the unit of the row")
-        return pd.factorize(cells.astype(str))[0].astype(np.int64)
+        number, names = pd.factorize(cells.astype(str))
+        return number.astype(np.int64), tuple(str(name) for name in names)
+
+    def numbers(self, role: str, column: str) -> Floats:
+        """Return a column of numbers without missing ones; true and false are 1 and 0."""
+        cells = self.cells(self.require_column(role, column))
+        result = to_numbers(cells)
+        is_invalid = ~(np.abs(result) <= LARGEST)  # nan too
+        if is_invalid.any():
+            row = int(is_invalid.argmax())
+            self.reject(row, column, None if pd.isna(cells[row]) else cells[row], "a finite number, true or false")
+        return result
 
     def context(self, column: str) -> Floats:
         """Return a context as (rows, columns): a number as one column, a category as indicators."""
@@ -236,17 +210,4 @@ def indicators(labels: Sequence[str] | np.ndarray, column: str) -> Floats:
         accepted = f"a column of numbers, or of at most {MAX_CATEGORIES} categories"
         raise InvalidValue("diagnose", "context", column, f"{accepted} (it has {categories.size:,})")
     result: Floats = (number[:, None] == np.arange(1, categories.size)).astype(float)
-    return result
-
-
-def to_numbers(cells: pd.Series) -> Floats:
-    """Return the cells as numbers; true and false are 1 and 0, other text is nan."""
-    if pd.api.types.is_bool_dtype(cells.dtype):
-        return cells.to_numpy(dtype=float, na_value=np.nan)
-    result = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    is_text = np.isnan(result) & cells.notna().to_numpy()
-    if is_text.any():
-        text = cells[is_text].astype(str).str.strip().str.lower()
-        result = result.copy()
-        result[is_text] = text.map(BOOLEANS).to_numpy(dtype=float)
     return result

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from larl._core.validation import InvalidValue
-from larl.diagnosis.kernels import Floats, Ints
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 GRID_TOLERANCE = 0.01  # largest distance of a time from a multiple of the grid's step, as a share of the step
 MAX_STEPS_PER_ROW = 1000.0  # of a clock grid
 NUMERIC_DATE = re.compile(r"^(\d{1,2})([/.\-])(\d{1,2})\2(\d{4})(?:[ T]+(.*))?$")
@@ -76,7 +78,10 @@ def _year_first(text: pd.Series, reject: Reject, day_first: bool | None) -> tupl
         reject(row, text[row], "dates in one notation; in this column some have the day first and some the month first")
     first = next(iter(matches))
     if day_first is None and not day and not month and matches[first][2] != ".":
-        accepted = "a date such as 2026-03-01, or --day-first or --month-first to say which number is the day"
+        accepted = (
+            "a date such as 2026-03-01, or --day-first or --month-first (day_first=True or False) to say which number "
+            "is the day"
+        )
         reject(first, text[first], accepted)
     with_day_first = day_first if day_first is not None else not month
     wrong = month if with_day_first else day
