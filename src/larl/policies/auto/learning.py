@@ -1,7 +1,5 @@
 """Learning from a reward: the observation model, outliers, and the update of all populations."""
 
-import numpy as np
-
 from larl._core.compile import inline, inner
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.outliers import MIN_REWARDS, REVIEW_GROWTH, mark_outlier, review_outliers
@@ -70,7 +68,7 @@ def smc_update(state: SMCState, arm: int, reward: float) -> None:
         begin_all(state, first)
     smc_step(state, t)
     if state.rewards[0] == CONTINUOUS and state.seen[0] >= state.review[0]:
-        state.review[0] = max(MIN_REWARDS, np.int64(REVIEW_GROWTH * state.seen[0]))
+        state.review[0] = max(MIN_REWARDS, int(REVIEW_GROWTH * state.seen[0]))
         if state.seen[0] >= MIN_REWARDS:
             review_outliers(state, t)
 

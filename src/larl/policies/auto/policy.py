@@ -26,8 +26,8 @@ from larl.policies.auto.layout import (
     cov_index,
     field_offsets,
 )
-from larl.policies.auto.particle_kalman import PROBIT_SCALE, probit
 from larl.policies.auto.learning import smc_update, smc_update_missing
+from larl.policies.auto.particle_kalman import PROBIT_SCALE, probit
 from larl.policies.auto.smc import blocks_of, model_of, total_evidence
 from larl.policies.auto.soa import LANES, Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init

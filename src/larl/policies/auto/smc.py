@@ -19,7 +19,7 @@ from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.particle_kalman import RewardHistory, fill, filter_step, time_update
 from larl.policies.auto.proposal import GaussianPrior, fit_proposal, proposal_to_prior
 from larl.policies.auto.soa import LANES, Floats, add_nan_if_nonfinite, copy
-from larl.policies.auto.state import SMCState
+from larl.policies.auto.state import MAX_MOVES, MIN_MOVES, SMCState
 
 TEMPER_BELOW = 0.25  # effective share of particles below which a reward's likelihood is applied in several parts
 RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is resampled and moved
@@ -32,11 +32,7 @@ LOOK_BACK = 15  # steps that a restarted population learns from at once
 RESTARTS = 2  # populations that are restarted together
 RESTART_LOG_SHARE = math.log(0.01 / RESTARTS)  # evidence of a restarted population relative to that of all
 PRIOR_ERRORS = 2.0  # number of prediction errors that the prior of σ² of a restarted population is worth
-MIN_MOVES, MAX_MOVES = (
-    3,
-    12,
-)  # Metropolis steps of each particle after it was resampled: more while the history is short
-MOVED_STEPS = 400  # steps that these moves replay together, within these limits
+MOVED_STEPS = 400  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
 LOG_NO_WEIGHT = -1e300  # log weight of a particle without weight
 
 
@@ -286,7 +282,7 @@ def advance_population(state: SMCState, population: int, t: int) -> None:
 
 @inner
 def smc_step(state: SMCState, t: int) -> None:
-    """Update all living populations with the history up to step t; a restarted population has several steps to learn."""
+    """Update all living populations with the history up to step t; a restarted one learns from several steps."""
     pops, history, best = state.populations, state.history, -1
     largest, budget = largest_reward(history, t + 1), REPLAY_BUDGET
     if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:

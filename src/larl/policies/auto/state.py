@@ -1,8 +1,9 @@
 """The State of Auto's sequential Monte Carlo sampler, before the first reward."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
-from typing import NamedTuple
 
 from larl.policies._bounds import MAX_STEPS, STEPS, Bound
 from larl.policies.auto.layout import (
@@ -20,7 +21,7 @@ from larl.policies.auto.particle_kalman import RewardHistory
 from larl.policies.auto.proposal import GaussianProposal
 from larl.policies.auto.soa import LANES, Floats
 
-MOVES_PER_RESAMPLE = 3  # Metropolis steps of each particle after it was resampled
+MIN_MOVES, MAX_MOVES = 3, 12  # Metropolis steps of each particle after it was resampled
 DrawCounter = NDArray[np.uint64]  # (1,) number of 64-bit draws so far
 DETECT = -1  # the observation model is chosen from the rewards
 
@@ -78,7 +79,7 @@ def smc_bounds(initial: SMCState, state: SMCState) -> dict[str, Bound]:
         "populations.top": (pops.top, pops.top),
         "populations.blocks": (pops.blocks, pops.blocks),
         "populations.alive": (0, 1),
-        "populations.moves_due": (0, MOVES_PER_RESAMPLE),
+        "populations.moves_due": (0, MAX_MOVES),
         "populations.born": (0, max(time, 0)),
         "populations.first": (np.where(state.populations.alive, oldest, 0), max(time, 0)),
         "history.arm": (-1, initial.arms - 1),

@@ -88,7 +88,9 @@ class ParameterChange(WrappedWorld):
     def latent(self) -> ChangeState:
         """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         later = replace(self.later, start="stationary").latent()
-        return ChangeState(self.base.latent(), later, np.zeros(self.arms), self.base.sd, np.zeros(1, dtype=np.int64), self.at)
+        return ChangeState(
+            self.base.latent(), later, np.zeros(self.arms), self.base.sd, np.zeros(1, dtype=np.int64), self.at
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the world as JSON types. `larl.worlds.from_dict` reads them."""
