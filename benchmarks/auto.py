@@ -76,6 +76,7 @@ def main() -> None:
         results[f"arms={arms}"] = found
         size = found["state_bytes"] / 1e6
         print(f"{arms:4d} {500:9d} {found['mean']:8.0f} {found['p99.9']:10.0f} {found['worst']:10.0f} {size:12.1f}")
+    results["state_bytes"] = state_bytes(larl.Auto().init(2))  # constant over time
     times = agent_step_times(larl.Auto(), worlds.paper(5), options.long)
     tenth = options.long // 10
     tenths = {f"tenth {i + 1}": float(times[i * tenth : (i + 1) * tenth].mean()) for i in range(10)}
