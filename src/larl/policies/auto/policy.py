@@ -210,9 +210,10 @@ class Auto(Policy):
 
     It averages over latent AR bandits of all `orders`, constant arms, independent AR(1) arms and arms that load on a
     damped rotation, weighted by how well each model predicted the rewards so far. It plays the arm with the largest
-    predicted mean + `alpha` standard deviations. Neither a constant added to all rewards nor a positive factor changes
-    a decision. If rewards repeat exactly, as ratings do, every arm is played at least ½ log₂(t + 2) times. Time and
-    memory per step are bounded, however long it runs.
+    predicted mean + `alpha` standard deviations. Models that predict badly are dropped, and try again later on the
+    newest rewards, so it adapts when the parameters change. An isolated outlier has little effect. Neither a constant
+    added to all rewards nor a positive factor changes a decision. If rewards repeat exactly, as ratings do, every arm
+    is played at least ½ log₂(t + 2) times. Time and memory per step are bounded, however long it runs.
 
     Parameters
     ----------
@@ -222,20 +223,23 @@ class Auto(Policy):
         It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
     orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
-    particles : int, >= 16, default 160
+    particles : int, >= 16, default 80
         Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
+    rewards : "detect", "continuous" or "binary", default "detect"
+        Model of the rewards. ``"detect"``: binary if all rewards are 0 or 1, or if three or more rewards have only two
+        values; otherwise continuous. ``"binary"``: a reward counts as 1 if it is above ½, else as 0.
 
     Examples
     --------
     >>> import larl
     >>> larl.policies.from_json('{"policy": "Auto", "orders": [1, 2]}')
-    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=160)
+    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=80, rewards='detect')
     """
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(integer(10), 500)
     orders: Integers = checked(integers(1), (1, 2, 3, 4, 6, 8, 10))
-    particles: int = checked(integer(16), 160)
+    particles: int = checked(integer(16), 80)
     rewards: str = checked(one_of("detect", "continuous", "binary"), "detect")
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
