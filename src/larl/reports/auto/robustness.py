@@ -60,16 +60,16 @@ def studies(scope: Scope) -> dict[str, Study]:
     }
     changed = {name: ParameterChange(THREE, later=later, at=CHANGE) for name, later in changes().items()}
     result = {
-        "families": Study(worlds.non_gaussian(), families, 200, scope.trials_for(200, 0.1), scope.seed),
-        "outliers": Study(outliers, robust, 400, scope.trials_for(400, 0.2), scope.seed),
-        "changes": Study(changed, adaptive, 2 * CHANGE, scope.trials_for(2 * CHANGE, 0.2), scope.seed),
-        "changes-fresh": Study(changes(), {"Auto": Auto()}, CHANGE, scope.trials_for(2 * CHANGE, 0.2), scope.seed + 1),
+        "families": Study(worlds.non_gaussian(), families, 200, scope.trials_for(200, 0.5), scope.seed),
+        "outliers": Study(outliers, robust, 400, scope.trials_for(400, 0.5), scope.seed),
+        "changes": Study(changed, adaptive, 2 * CHANGE, scope.trials_for(2 * CHANGE, 0.5), scope.seed),
+        "changes-fresh": Study(changes(), {"Auto": Auto()}, CHANGE, scope.trials_for(2 * CHANGE, 0.5), scope.seed + 1),
     }
     for horizon in STILL_HORIZONS:
         settings = {f"{arms} arms, T = {horizon}": constant_arms(arms) for arms in STILL_ARMS}
         result |= {
             f"constant-{arms}-{horizon}": Study(
-                {name: world}, still, horizon, scope.trials_for(horizon, 0.2), scope.seed
+                {name: world}, still, horizon, scope.trials_for(horizon, 0.5), scope.seed
             )
             for arms, (name, world) in zip(STILL_ARMS, settings.items(), strict=True)
         }
