@@ -13,13 +13,13 @@ from larl._core.compile import inner
 from larl.policies.auto.layout import AR_STATE, CONTINUOUS, DAMPED_ROTATION, cov_index, field_offsets
 from larl.policies.auto.moves import effective_share
 from larl.policies.auto.particle_kalman import filter_step, replay_filter, time_update
-from larl.policies.auto.smc import blocks_of, largest_reward, model_of, resample, total_evidence
+from larl.policies.auto.smc import RESAMPLE_BELOW, blocks_of, largest_reward, model_of, resample, total_evidence
 from larl.policies.auto.soa import LANES, copy
 from larl.policies.auto.state import SMCState
 
 MIN_REWARDS = 8  # no reward is an outlier before there are this many
 THRESHOLD, THRESHOLD_REWARDS = 16.0, 20.0  # squared standardised error of an outlier: THRESHOLD(1 + … / rewards)
-MAX_INFLATION = 1e6
+MAX_INFLATION = 1e12
 MEDIAN_SQUARE = 0.4549364  # median of χ² with one degree of freedom
 REVIEW_GROWTH = 1.5  # all rewards are reviewed whenever their number has grown by this factor
 
@@ -48,6 +48,8 @@ def squared_deviation(state: SMCState, arm: int, value: float) -> float:
                     if kind.form == DAMPED_ROTATION:
                         kappa = x[row + fields.kappa + arm, lane]
                         mean += kappa * x[row + fields.mean + z + 1, lane]
+                        variance += 2.0 * kappa * x[cov + cov_index(arm, z + 1), lane]
+                        variance += 2.0 * kappa * x[row + fields.beta + arm, lane] * x[cov + cov_index(z, z + 1), lane]
                         variance += kappa * kappa * x[cov + cov_index(z + 1, z + 1), lane]
                     variance *= x[row + fields.squared_error, lane] / max(pops.seen[population], 1.0)
                     total += weight
@@ -81,20 +83,23 @@ def mark_outlier(state: SMCState, arm: int, value: float) -> float:
     last = last_reward(state, state.time[0])
     if last >= 0 and state.history.inflation[last] > 1.0:
         state.history.inflation[last] = 1.0
-        refilter(state, state.time[0] - 1)
+        refilter(state, state.time[0] - 1, last)
         return 1.0
     return min(squared, MAX_INFLATION)
 
 
 @inner
-def refilter(state: SMCState, t: int) -> None:
-    """Filter the history up to step t again, after a change of its inflations, and correct the weights."""
-    pops, largest = state.populations, largest_reward(state.history, t + 1)
-    end = t + 1
-    while state.history.arm[(end - 1) % state.history.arm.size] < 0:
+def refilter(state: SMCState, t: int, changed: int) -> None:
+    """Filter the history up to step t again and correct the weights, after a change of its inflations.
+
+    `changed` is the index in the history of the first reward whose inflation changed.
+    """
+    pops, largest, before = state.populations, largest_reward(state.history, t + 1), total_evidence(state)
+    end, size = t + 1, state.history.arm.size
+    while state.history.arm[(end - 1) % size] < 0:
         end -= 1
     for population in range(pops.order.size):
-        if pops.alive[population] and end > pops.first[population] and end == t + 1:
+        if pops.alive[population] and end > pops.first[population]:
             kind = model_of(state, population)
             fields = field_offsets(kind)
             x = blocks_of(state, population, fields)
@@ -114,11 +119,16 @@ def refilter(state: SMCState, t: int) -> None:
                     prior_square=pops.prior_square[population],
                     largest=largest,
                 )
+                for step in range(end, t + 1):
+                    time_update(block, fields, kind, step + 1 - pops.born[population])
                 for lane in range(LANES):
                     block[fields.log_weight, lane] += block[fields.log_lik, lane]
             share, pops.evidence[population] = effective_share(x, fields, 0.0)
-            if share < 0.5:
+            if share < RESAMPLE_BELOW:
                 resample(state, population, x, fields)
+    gain = total_evidence(state) - before
+    for i in range((t - changed) % size + 1):
+        state.history.evidence[(changed + i) % size] += gain
 
 
 @inner
@@ -144,7 +154,7 @@ def review_outliers(state: SMCState, t: int) -> None:
                 x_top, top_lane = row, lane
     block, height = state.candidate[: fields.end], fields.window_start - fields.mean
     squares, inflation = np.zeros(t + 1 - pops.first[best]), np.ones(t + 1 - pops.first[best])
-    scale, has_changed = 0.0, False
+    scale, changed = 0.0, -1
     for is_second in range(2):
         last = -1
         for i in range(fields.end):
@@ -170,7 +180,7 @@ def review_outliers(state: SMCState, t: int) -> None:
                 squares[i] = block[fields.squared_error, top_lane] - before if age > 0 else -1.0
             else:
                 time_update(block, fields, kind, age + 1)
-            limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / (i + 1.0)) * scale
+            limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / squares.size) * scale
             if is_second and squares[i] > limit > 0.0:
                 inflation[i] = min(squares[i] / scale, MAX_INFLATION)
                 if last >= 0 and inflation[last] > 1.0:
@@ -195,11 +205,11 @@ def review_outliers(state: SMCState, t: int) -> None:
             scale = positive_median(squares) / MEDIAN_SQUARE
     for i in range(squares.size):
         step = (i + pops.first[best]) % size
-        has_changed |= (history.inflation[step] > 1.0) != (inflation[i] > 1.0)
         if (history.inflation[step] > 1.0) != (inflation[i] > 1.0):
             history.inflation[step] = inflation[i]
-    if has_changed:
-        refilter(state, t)
+            changed = step if changed < 0 else changed
+    if changed >= 0:
+        refilter(state, t, changed)
 
 
 @inner

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
 PROBATION = 2.3  # the same for a restarted population
-NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the total does not affect decisions
+NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the best does not affect decisions
 RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
 
 
@@ -115,12 +115,15 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
     on an arm's level.
     """
     pops, t, total = smc.populations, smc.time[0], 0.0
-    evidence, is_binary = total_evidence(smc), smc.rewards[0] == BINARY
+    evidence, is_binary, best = total_evidence(smc), smc.rewards[0] == BINARY, -math.inf
     factor = LEVEL_FACTOR * math.log(2.0 + t)
     for arm in range(score.size):
         expected[arm], score[arm], smc.work[arm] = 0.0, 0.0, 0.0
     for population in range(pops.order.size):
-        gap = evidence - pops.evidence[population]
+        if pops.alive[population]:
+            best = max(best, pops.evidence[population])
+    for population in range(pops.order.size):
+        gap = best - pops.evidence[population]
         if not pops.alive[population] or gap > (PROBATION if pops.born[population] > smc.relearnt[0] else NO_INFLUENCE):
             continue
         kind = model_of(smc, population)
@@ -163,6 +166,11 @@ def probability(
         beta = x[row + fields.beta + arm, lane]
         variance += 2.0 * beta * x[row + fields.cov + cov_index(arm, z), lane]
         variance += beta * beta * x[row + fields.cov + cov_index(z, z), lane]
+        if kind.form == DAMPED_ROTATION:
+            kappa = x[row + fields.kappa + arm, lane]
+            variance += 2.0 * kappa * x[row + fields.cov + cov_index(arm, z + 1), lane]
+            variance += 2.0 * kappa * beta * x[row + fields.cov + cov_index(z, z + 1), lane]
+            variance += kappa * kappa * x[row + fields.cov + cov_index(z + 1, z + 1), lane]
     scale = math.sqrt(PROBIT_SCALE * PROBIT_SCALE + max(variance, 0.0))
     log_probability, ratio = probit(mean / scale)
     chance = math.exp(log_probability)

@@ -291,7 +291,9 @@ def smc_step(state: SMCState, t: int) -> None:
         while pops.alive[population] and pops.next[population] <= t:
             step = pops.next[population]
             pops.next[population] += 1
-            if history.arm[step % history.arm.size] >= 0:
+            if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
+                pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
+            elif history.arm[step % history.arm.size] >= 0:
                 budget = update_population(state, population, step, largest, budget)
             else:
                 advance_population(state, population, step)
@@ -350,5 +352,7 @@ def restart_populations(state: SMCState, t: int) -> None:
             state.next_restart[0] = (population + 1) % pops.order.size
             if not pops.alive[population]:
                 restarted += 1
-                evidence = history.evidence[start % history.arm.size] + RESTART_LOG_SHARE
+                # The first continuous reward only sets the offset, so its density is that of all populations.
+                last = start if state.rewards[0] == CONTINUOUS else start - 1
+                evidence = history.evidence[last % history.arm.size] + RESTART_LOG_SHARE
                 begin_population(state, population, start, evidence, seen, square)

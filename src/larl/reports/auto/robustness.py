@@ -42,7 +42,7 @@ def constant_arms(arms: int) -> LatentAR:
 def changes() -> dict[str, LatentAR]:
     """Return what the world of three arms becomes at step CHANGE."""
     return {
-        "β changes its sign": replace(THREE, beta=(1.0, -0.4, -1.0)),
+        "two of three β change their sign": replace(THREE, beta=(1.0, 0.4, -1.0)),
         "γ changes from 0.9 to −0.5": replace(THREE, gammas=(-0.5,)),
     }
 
