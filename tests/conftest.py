@@ -144,6 +144,8 @@ def group_of(nodeid: str) -> str:
         return policy_of_file()[name]
     if name.startswith(("test_cohort", "test_pooling")):
         return "LARL"
+    if name.startswith("test_auto_"):
+        return "Auto"
     if shares_fixtures(file):
         return file
     return "diagnosis" if "/diagnosis/" in file else nodeid  # these tests share the kernels of the fit

@@ -12,6 +12,8 @@ import larl
 from larl._core.compile import compiled_for, copy_fields
 from larl.live.kernels import choose
 from larl.policies import Policy, register
+from larl.policies.auto.layout import CONTINUOUS, ModelKind, field_offsets
+from larl.policies.auto.soa import LANES
 from tests.conftest import world_of
 from tests.policies.test_live_functions import leaves
 from tests.stepping import decide, learn
@@ -35,6 +37,7 @@ KINDS: dict[str, Reward] = {
     "±1e100": lambda arm, t, draws: 1e100 * (-1.0) ** t,
     "zeros, then 1e100": lambda arm, t, draws: 1e100 * (t > 50),
     "1e-300": lambda arm, t, draws: 1e-300 * draws.normal(),
+    "first 20 missing": lambda arm, t, draws: math.nan if t < 20 else draws.normal(),
     "growing": lambda arm, t, draws: 10.0 ** (t - 55),
     "shrinking": lambda arm, t, draws: 10.0 ** (55 - t),
 }
@@ -100,17 +103,18 @@ def test_inverse_stays_positive_definite_after_huge_rewards() -> None:
 @pytest.mark.parametrize("memory", [15, 500])
 def test_auto_recovers_from_nonfinite_particles(lost: str, memory: int) -> None:
     state, draws = larl.Auto(orders=(1, 3), particles=32, memory=memory).init(2), np.random.default_rng(5)
-    smc, fields = state.smc, state.smc.fields
+    smc, pops = state.smc, state.smc.populations
     for t in range(40):
         learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
-    where: Any = {"a particle": (0, slice(None), 3), "a block": 0}.get(lost, slice(None))
-    if lost == "a population":
-        where = smc.owner == smc.owner[0]
-    first = 0 if lost.endswith("coordinates") else fields.mean
-    broken = np.zeros_like(smc.data, dtype=bool)
-    broken[where] = True
-    broken[:, :first] = broken[:, fields.log_weight :] = False
-    smc.data[broken] = math.nan
+    living = np.flatnonzero(pops.alive)
+    for population in living if lost.startswith("all") else living[:1]:
+        kind = ModelKind(2, int(pops.order[population]), int(pops.form[population]), CONTINUOUS)
+        fields, top = field_offsets(kind), int(pops.top[population])
+        height = fields.end * int(pops.blocks[population])
+        particles = smc.data[top : top + height].reshape(-1, fields.end, LANES)
+        rows = slice(0 if lost.endswith("coordinates") else fields.mean, fields.log_weight)
+        where: Any = {"a particle": (0, rows, 3), "a block": (0, rows)}.get(lost, (slice(None), rows))
+        particles[where] = math.nan
     for t in range(60):
         learn(state, t % 2, float(draws.normal() + 2.0 * (t % 2)))
         assert finite(state)

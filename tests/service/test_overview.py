@@ -238,6 +238,13 @@ def test_model_weights_sum_to_one_and_exclude_constant_arms(spec: larl.policies.
     assert constant < 0.05  # the means of these rewards change
 
 
+def test_dropped_populations_of_auto_have_no_weight() -> None:
+    state = AUTO.init(2)
+    pops = state.smc.populations
+    pops.alive[:], pops.evidence[:] = [True, False, False, True, True], [-2.0, 900.0, np.nan, -2.0, -2.0 + np.log(2.0)]
+    assert list((model_weights(AUTO, state) or {}).values()) == pytest.approx([0.25, 0.0, 0.0, 0.25, 0.5])
+
+
 def test_model_weights_before_the_first_reward() -> None:
     labels = list(
         model_weights(larl.Auto(orders=(1, 3), particles=32), larl.Auto(orders=(1, 3), particles=32).init(2)) or ()

@@ -1,6 +1,7 @@
 """Variants of the latent bandit: their distributions, and their use in the engine, the simulator and the policies."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,15 @@ from scipy import stats
 
 import larl
 from larl.worlds import Simulator
-from larl.worlds.variants import Burden, ChangePoints, HeavyTails, Seasonal, from_dict
+from larl.worlds.variants import Burden, ChangePoints, HeavyTails, Outliers, ParameterChange, Seasonal, from_dict
 from tests.conftest import THREE_ARMS
 
 BASE = larl.LatentAR(gammas=(0.5, 0.3), beta=(-1.0, 1.5), mu=(0.2, 0.0), gamma0=0.1)
+LATER = larl.LatentAR(gammas=(-0.4,), beta=(2.0, 1.0), mu=(0.0, 1.0), sigma_r=0.5)
 WORLDS = {
     "tails": HeavyTails(BASE, df=3.0),
+    "outliers": Outliers(BASE, share=0.2, size=10.0),
+    "change": ParameterChange(BASE, later=LATER, at=15),
     "burden": Burden(BASE, effect=(0.0, -0.7)),
     "changes": ChangePoints(arms=2, hazard=0.1),
     "seasons": Seasonal(mu=(0.0, 0.5), amplitude=(1.0, 0.2), phase=(0.0, 1.0), period=20.0),
@@ -121,6 +125,9 @@ def test_kalman_oracle_accepts_heavy_tails_but_no_other_variant():
     ("make", "message"),
     [
         (lambda: HeavyTails(BASE, df=2.0), "df = 2.0"),
+        (lambda: Outliers(BASE, share=1.5), "share = 1.5"),
+        (lambda: ParameterChange(BASE, later=THREE_ARMS), "later = LatentAR"),
+        (lambda: ParameterChange(BASE, later=replace(BASE, gammas=(0.1, 0.1)), at=1), "an order of at most 1"),
         (lambda: HeavyTails("paper"), "base = 'paper'"),
         (lambda: Burden(THREE_ARMS, effect=(0.0, 1.0)), "3 numbers"),
         (lambda: ChangePoints(hazard=1.5), "hazard = 1.5"),
@@ -133,3 +140,38 @@ def test_invalid_value_names_field_and_value(make, message):
     with pytest.raises(larl.InvalidValue) as error:
         make()
     assert message in str(error.value)
+
+
+def test_outliers_multiply_the_noise_of_a_share_of_the_steps():
+    # 4,000 steps: a share of 0.2 of the noises is ten times those of the base world, the others are equal to them.
+    world, factors = Outliers(BASE, share=0.2, size=10.0), []
+    for trial in range(20):
+        simulator, base = Simulator(world, 2, trial), Simulator(BASE, 2, trial)
+        for _ in range(200):
+            np.testing.assert_array_equal(simulator.means, base.means)
+            factors.append((simulator.reward(1) - simulator.means[1]) / (base.reward(1) - base.means[1]))
+            simulator.advance()
+            base.advance()
+    is_outlier = np.isclose(factors, 10.0)
+    assert (is_outlier | np.isclose(factors, 1.0)).all()
+    assert abs(is_outlier.mean() - 0.2) < 4.0 * np.sqrt(0.2 * 0.8 / is_outlier.size)
+
+
+def test_parameters_change_once_and_the_state_continues():
+    simulator, path = Simulator(ParameterChange(BASE, later=LATER, at=15), 3, 0), BASE.path(15, seed=3)
+    shocks, expected, before = [], [], 0.0
+    for t in range(40):
+        if t < 15:
+            assert simulator.z == path[t]
+            np.testing.assert_allclose(simulator.means, BASE.means(path[t : t + 1])[0])
+        else:
+            shocks.append(simulator.z - LATER.gammas[0] * before)
+            np.testing.assert_allclose(simulator.means, np.array(LATER.mu) + np.array(LATER.beta) * simulator.z)
+        before = simulator.z
+        simulator.advance()
+    plain, before = Simulator(LATER, 3, 0), 0.0
+    for _ in range(40):
+        expected.append(plain.z - LATER.gammas[0] * before)
+        before = plain.z
+        plain.advance()
+    np.testing.assert_allclose(shocks, expected[15:], atol=1e-12)  # the shocks are those of the later world

@@ -22,6 +22,7 @@ from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue, short
 from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
+from larl.live.old_auto import ONLY_OLD, learn_again
 from larl.live.renamed import upgrade_names
 from larl.policies import from_dict
 from larl.policies._bounds import check_state
@@ -75,6 +76,9 @@ def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
 
     `initial` is the State of a new unit.
     """
+    if ONLY_OLD in values and type(initial).__name__ == "AutoState":
+        learn_again(values, state, initial.smc.arms, _unpack_array)
+        return
     arrays = state_arrays(state)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")

@@ -27,6 +27,8 @@ from larl.worlds.variants import ChangePoints as ChangePoints
 from larl.worlds.variants import Contextual as Contextual
 from larl.worlds.variants import HeavyTails as HeavyTails
 from larl.worlds.variants import HeterogeneousUnits as HeterogeneousUnits
+from larl.worlds.variants import Outliers as Outliers
+from larl.worlds.variants import ParameterChange as ParameterChange
 from larl.worlds.variants import Recorded as Recorded
 from larl.worlds.variants import Seasonal as Seasonal
 from larl.worlds.variants import from_dict as from_dict

@@ -1,38 +1,43 @@
 """Memory layout of a block of particles: an array (rows, LANES) with one column per particle.
 
-Each row holds one number of every particle in the block (structure of arrays). The layout depends only on the number
-of arms and the largest order; populations of a smaller order leave rows unused.
+Each row holds one number of every particle in the block (structure of arrays). The layout depends on the number of arms
+and on the model.
 """
 
 from typing import NamedTuple
 
-import numpy as np
-
-from larl._core.compile import inline
+from larl._core.compile import inline, kernel
 
 AR_STATE, INDEPENDENT_AR1, DAMPED_ROTATION = 0, 1, 2  # the forms that a model can have: see particle_kalman.py
+CONTINUOUS, BINARY = 0, 1  # observation models of the rewards
+
+
+class ModelKind(NamedTuple):
+    """The model that all particles of a population share."""
+
+    arms: int
+    p: int  # AR order; 1 for INDEPENDENT_AR1, 2 for DAMPED_ROTATION
+    form: int  # AR_STATE, INDEPENDENT_AR1 or DAMPED_ROTATION
+    rewards: int  # CONTINUOUS or BINARY
 
 
 class FieldOffsets(NamedTuple):
     """The first row of each field in a block."""
 
-    arms: int
-    order: int  # the largest p
-    theta: int  # coordinates, defined in moves.py
+    theta: int  # coordinates, defined in parameters.py
     sign: int  # (arms) ±1, the sign of β
-    phi: int  # (order) AR coefficients, or ρ cos ω and ρ sin ω
+    phi: int  # (p) AR coefficients, or ρ cos ω and ρ sin ω
     beta: int  # (arms) loading on the state
     kappa: int  # (arms) loading on the second coordinate of a DAMPED_ROTATION
     noise_variance: int  # (arms) of the rewards
     start_variance: int  # of the state at the start
     level_variance: int  # of the arms' levels
     persistence: int  # one-step autocorrelation of the levels (INDEPENDENT_AR1)
-    mean: int  # (arms + order) of the belief
-    cov: int  # (triangle of arms + order) of the belief, packed
-    log_det: int  # Σ log S over the observed rewards, S the variance of the prediction error
+    mean: int  # (arms + p) of the belief
+    cov: int  # (triangle of arms + p) of the belief, packed
+    log_det: int  # Σ log S over the observed rewards, S the variance of the prediction error; BINARY: −2 log-likelihood
     squared_error: int  # Σ e²/S, e the prediction error
     window_start: int  # copy of mean … squared_error at the first step that can be replayed
-    next_window_start: int  # the same at the first step of the next window
     log_lik_before: int  # log-likelihood without the last reward
     log_lik: int  # log-likelihood with it
     log_weight: int
@@ -40,48 +45,57 @@ class FieldOffsets(NamedTuple):
     tmp1: int
     tmp2: int
     tmp3: int
-    work: int  # (arms + order)
+    work: int  # (arms + p)
     end: int
 
 
-def field_offsets(arms: int, order: int) -> FieldOffsets:
-    """Return the layout for particles of any order up to `order`."""
-    size = arms + order
-    filtered = size + size * (size + 1) // 2 + 2
-    heights = {
-        "theta": arms + 4 + max(order, arms + 2),
-        "sign": arms,
-        "phi": order,
-        "beta": arms,
-        "kappa": arms,
-        "noise_variance": arms,
-        "start_variance": 1,
-        "level_variance": 1,
-        "persistence": 1,
-        "mean": size,
-        "cov": size * (size + 1) // 2,
-        "log_det": 1,
-        "squared_error": 1,
-        "window_start": filtered,
-        "next_window_start": filtered,
-        "log_lik_before": 1,
-        "log_lik": 1,
-        "log_weight": 1,
-        "product": 1,
-        "tmp1": 1,
-        "tmp2": 1,
-        "tmp3": 1,
-        "work": size,
-    }
-    starts = np.concatenate([[0], np.cumsum(list(heights.values()))]).tolist()
-    return FieldOffsets(arms, order, *starts)
+@kernel
+def coordinate_count(kind: ModelKind) -> int:
+    """Return the number of coordinates of a particle."""
+    extra = 1 if kind.form == INDEPENDENT_AR1 else kind.arms if kind.form == DAMPED_ROTATION else 0
+    return kind.p + kind.arms + 4 + extra
 
 
-class ModelKind(NamedTuple):
-    """The model that all particles of a population share."""
-
-    p: int  # AR order; 1 for INDEPENDENT_AR1, 2 for DAMPED_ROTATION
-    form: int  # AR_STATE, INDEPENDENT_AR1 or DAMPED_ROTATION
+@kernel
+def field_offsets(kind: ModelKind) -> FieldOffsets:
+    """Return the layout for particles of one model."""
+    arms, size = kind.arms, kind.arms + kind.p
+    sign = coordinate_count(kind)
+    phi = sign + arms
+    beta = phi + kind.p
+    kappa = beta + arms
+    noise = kappa + (arms if kind.form == DAMPED_ROTATION else 0)
+    start = noise + arms
+    mean = start + 3
+    cov = mean + size
+    log_det = cov + (size * (size + 1) >> 1)
+    window = log_det + 2
+    before = window + window - mean
+    return FieldOffsets(
+        0,
+        sign,
+        phi,
+        beta,
+        kappa,
+        noise,
+        start,
+        start + 1,
+        start + 2,
+        mean,
+        cov,
+        log_det,
+        log_det + 1,
+        window,
+        before,
+        before + 1,
+        before + 2,
+        before + 3,
+        before + 4,
+        before + 5,
+        before + 6,
+        before + 7,
+        before + 7 + size,
+    )
 
 
 @inline

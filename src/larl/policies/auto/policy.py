@@ -11,48 +11,34 @@ import numpy as np
 
 from larl._core.compile import any_nan, inline, inner
 from larl._core.random import Bits, pick
-from larl._core.validation import Integers, checked, integer, integers, number
+from larl._core.validation import Integers, checked, integer, integers, number, one_of
 from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
-from larl.policies.auto.layout import AR_STATE, DAMPED_ROTATION, INDEPENDENT_AR1, ModelKind, cov_index
-from larl.policies.auto.smc import smc_update, smc_update_missing
+from larl.policies.auto.layout import (
+    AR_STATE,
+    BINARY,
+    CONTINUOUS,
+    DAMPED_ROTATION,
+    FieldOffsets,
+    ModelKind,
+    cov_index,
+    field_offsets,
+)
+from larl.policies.auto.learning import smc_update, smc_update_missing
+from larl.policies.auto.particle_kalman import PROBIT_SCALE, probit
+from larl.policies.auto.smc import blocks_of, model_of, total_evidence
 from larl.policies.auto.soa import LANES, Floats
-from larl.policies.auto.state import PopulationPrior, SMCState, smc_bounds, smc_init
+from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
+LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
+PROBATION = 2.3  # the same for a restarted population
+NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the best does not affect decisions
 RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
-# Prior mean and sd of each coordinate, in units of the latent shock; moves.py defines the coordinates.
-LOADING, NOISE, NOISE_SHARE, START = (1.0, 0.5), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0)
-RATE, ANGLE, KAPPA, ROTATION_NOISE = (-3.5, 1.2), (-2.0, 1.5), (0.0, 1.0), (1.0, 1.5)
-# Arms that share a state differ mostly in β, so their levels are close. Stationary arms differ only in their levels.
-LEVEL_SD, STATIONARY_LEVEL_SD, MOVING_LEVEL_SD = (-3.0, 2.0), (-0.5, 0.5), (-2.0, 1.5)
-STATIONARY_NOISE = (0.0, 0.3)  # narrow: only the ratio of level differences to noise matters there
-LEVEL_WEIGHT = 4.0  # factor of the variance of an arm's level in its score: other arms give no information on it
-
-
-def population_priors(arms: int, orders: tuple[int, ...], particles: int) -> list[PopulationPrior]:
-    """Return the priors of the populations: constant arms, independent AR(1) arms, a damped rotation, each AR order.
-
-    Larger orders have more prior weight: they contain the smaller ones and need more rewards to be recognised.
-    """
-    blocks, half = -(-particles // LANES), -(-particles // (2 * LANES))
-    constant = [LOADING] * arms + [STATIONARY_NOISE, NOISE_SHARE, START, STATIONARY_LEVEL_SD]
-    independent = [(0.0, 1.0)] + [LOADING] * arms + [NOISE, NOISE_SHARE, START, MOVING_LEVEL_SD, RATE]
-    rotation = [RATE, ANGLE] + [LOADING] * arms + [ROTATION_NOISE, NOISE_SHARE, START, MOVING_LEVEL_SD] + [KAPPA] * arms
-    priors = [
-        PopulationPrior(ModelKind(0, AR_STATE), half, -0.2, constant),
-        PopulationPrior(ModelKind(1, INDEPENDENT_AR1), half, -2.0, independent),
-        PopulationPrior(ModelKind(2, DAMPED_ROTATION), blocks, 0.0, rotation),
-    ]
-    for p in orders:
-        partial = (0.0, 1.0 if p == 1 else 0.7 / math.sqrt(p))
-        coordinates = [partial] * p + [LOADING] * arms + [NOISE, NOISE_SHARE, START, LEVEL_SD]
-        priors.append(PopulationPrior(ModelKind(p, AR_STATE), blocks, math.log(p / 4), coordinates))
-    return priors
 
 
 class AutoState(NamedTuple):
@@ -98,7 +84,8 @@ def update_missing(state: AutoState, arm: int) -> None:
 def predict(state: AutoState, arm: int) -> tuple[float, float]:
     if state.smc.seen[0] < RANDOM_REWARDS:
         return math.nan, math.nan
-    return state.smc.offset[0] + state.mean[arm], state.score[arm] - state.mean[arm]
+    zero, unit = state.smc.offset[0], state.smc.offset[1]
+    return zero + unit * state.mean[arm], unit * (state.score[arm] - state.mean[arm])
 
 
 def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None:
@@ -121,39 +108,74 @@ def has_nan(state: AutoState) -> bool:
 
 @inner
 def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> None:
-    """Set each arm's mean over all particles and its score, mean + α√(variance + LEVEL_WEIGHT · level variance).
+    """Set each arm's mean over all particles and its score, mean + α√(variance + 2 log(2 + t) · level variance).
 
     The first variance is that of the predicted mean between particles, the second the average posterior variance of the
-    arm's level within a particle.
+    arm's level within a particle. The factor of the second grows with time, because other arms give no information
+    on an arm's level.
     """
-    data, owner, pops, fields, t = smc.data, smc.owner, smc.populations, smc.fields, smc.time[0]
-    top = -math.inf
+    pops, t, total = smc.populations, smc.time[0], 0.0
+    evidence, is_binary, best = total_evidence(smc), smc.rewards[0] == BINARY, -math.inf
+    factor = LEVEL_FACTOR * math.log(2.0 + t)
+    for arm in range(score.size):
+        expected[arm], score[arm], smc.work[arm] = 0.0, 0.0, 0.0
     for population in range(pops.order.size):
         if pops.alive[population]:
-            top = max(top, pops.evidence[population])
-    for arm in range(score.size):
-        total, first_moment, second_moment, level_variance = 0.0, 0.0, 0.0, 0.0
-        for block in range(owner.size):
-            p, is_rotation = pops.order[owner[block]], pops.form[owner[block]] == DAMPED_ROTATION
-            z, level = fields.mean + fields.arms, fields.cov + cov_index(arm, arm)
-            z += t % p if p > 0 and not is_rotation else 0
+            best = max(best, pops.evidence[population])
+    for population in range(pops.order.size):
+        gap = best - pops.evidence[population]
+        if not pops.alive[population] or gap > (PROBATION if pops.born[population] > smc.relearnt[0] else NO_INFLUENCE):
+            continue
+        kind = model_of(smc, population)
+        fields = field_offsets(kind)
+        x, p, age = blocks_of(smc, population, fields), kind.p, t - pops.born[population]
+        z = kind.arms + (age % p if kind.form == AR_STATE and p > 0 else 0)
+        for row in range(0, x.shape[0], fields.end):
             for lane in range(LANES):
-                weight = math.exp(data[block, fields.log_weight, lane] - top)
-                mean = data[block, fields.mean + arm, lane]
-                if p > 0:
-                    mean += data[block, fields.beta + arm, lane] * data[block, z, lane]
-                if is_rotation:
-                    mean += data[block, fields.kappa + arm, lane] * data[block, z + 1, lane]
+                weight = math.exp(x[row + fields.log_weight, lane] - evidence)
+                shock = x[row + fields.squared_error, lane] / max(pops.seen[population], 1.0)
                 total += weight
-                first_moment += weight * mean
-                second_moment += weight * mean * mean
-                level_variance += weight * data[block, level, lane] * data[block, fields.squared_error, lane]
-        mean = first_moment / total
-        level_variance /= max(smc.seen[0] - 1, 1) * total
+                for arm in range(score.size):
+                    mean, level = x[row + fields.mean + arm, lane], x[row + fields.cov + cov_index(arm, arm), lane]
+                    if p > 0:
+                        beta = x[row + fields.beta + arm, lane]
+                        mean += beta * x[row + fields.mean + z, lane]
+                        if kind.form == DAMPED_ROTATION:
+                            mean += x[row + fields.kappa + arm, lane] * x[row + fields.mean + z + 1, lane]
+                    level = max(level, 0.0) * (1.0 if is_binary else shock)
+                    if is_binary:
+                        mean, level = probability(x, fields, kind, row, lane, arm, z, mean, level)
+                    expected[arm] += weight * mean
+                    smc.work[arm] += weight * mean * mean
+                    score[arm] += weight * factor * level
+    for arm in range(score.size):
+        mean = expected[arm] / total
+        between = max(smc.work[arm] / total - mean * mean, 0.0)
         expected[arm] = mean
-        between = max(second_moment / total - mean * mean, 0.0)
-        score[arm] = mean + alpha * math.sqrt(between + LEVEL_WEIGHT * max(level_variance, 0.0))
+        score[arm] = mean + alpha * math.sqrt(between + score[arm] / total)
     enforce_min_plays(smc, score)
+
+
+@inline
+def probability(
+    x: Floats, fields: FieldOffsets, kind: ModelKind, row: int, lane: int, arm: int, z: int, mean: float, level: float
+) -> tuple[float, float]:
+    """Return the probability of reward 1 and its variance due to the arm's level."""
+    variance = x[row + fields.cov + cov_index(arm, arm), lane]
+    if kind.p > 0:
+        beta = x[row + fields.beta + arm, lane]
+        variance += 2.0 * beta * x[row + fields.cov + cov_index(arm, z), lane]
+        variance += beta * beta * x[row + fields.cov + cov_index(z, z), lane]
+        if kind.form == DAMPED_ROTATION:
+            kappa = x[row + fields.kappa + arm, lane]
+            variance += 2.0 * kappa * x[row + fields.cov + cov_index(arm, z + 1), lane]
+            variance += 2.0 * kappa * beta * x[row + fields.cov + cov_index(z, z + 1), lane]
+            variance += kappa * kappa * x[row + fields.cov + cov_index(z + 1, z + 1), lane]
+    scale = math.sqrt(PROBIT_SCALE * PROBIT_SCALE + max(variance, 0.0))
+    log_probability, ratio = probit(mean / scale)
+    chance = math.exp(log_probability)
+    slope = chance * ratio / scale
+    return chance, slope * slope * level
 
 
 @inline
@@ -196,9 +218,10 @@ class Auto(Policy):
 
     It averages over latent AR bandits of all `orders`, constant arms, independent AR(1) arms and arms that load on a
     damped rotation, weighted by how well each model predicted the rewards so far. It plays the arm with the largest
-    predicted mean + `alpha` standard deviations. Neither a constant added to all rewards nor a positive factor changes
-    a decision. If rewards repeat exactly, as ratings do, every arm is played at least ½ log₂(t + 2) times. Time and
-    memory per step are bounded, however long it runs.
+    predicted mean + `alpha` standard deviations. Models that predict badly are dropped, and try again later on the
+    newest rewards, so it adapts when the parameters change. An isolated outlier has little effect. Neither a constant
+    added to all rewards nor a positive factor changes a decision. If rewards repeat exactly, as ratings do, every arm
+    is played at least ½ log₂(t + 2) times. Time and memory per step are bounded, however long it runs.
 
     Parameters
     ----------
@@ -208,25 +231,26 @@ class Auto(Policy):
         It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
     orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
-    particles : int, >= 16, default 160
+    particles : int, >= 16, default 80
         Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
+    rewards : "detect", "continuous" or "binary", default "detect"
+        Model of the rewards. ``"detect"``: binary if all rewards are 0 or 1, or if three or more rewards have only two
+        values; otherwise continuous. ``"binary"``: a reward counts as 1 if it is above ½, else as 0.
 
     Examples
     --------
     >>> import larl
     >>> larl.policies.from_json('{"policy": "Auto", "orders": [1, 2]}')
-    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=160)
+    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=80, rewards='detect')
     """
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(integer(10), 500)
     orders: Integers = checked(integers(1), (1, 2, 3, 4, 6, 8, 10))
-    particles: int = checked(integer(16), 160)
+    particles: int = checked(integer(16), 80)
+    rewards: str = checked(one_of("detect", "continuous", "binary"), "detect")
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        return AutoState(
-            smc_init(population_priors(arms, tuple(self.orders), self.particles), arms, self.memory),
-            np.zeros(arms),
-            np.zeros(arms),
-            self.alpha,
-        )
+        model = {"detect": DETECT, "continuous": CONTINUOUS, "binary": BINARY}[self.rewards]
+        smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model)
+        return AutoState(smc, np.zeros(arms), np.zeros(arms), self.alpha)

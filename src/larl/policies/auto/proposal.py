@@ -3,15 +3,10 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from larl._core.compile import inline, inner
 from larl.policies._linalg.cholesky import cholesky, solve_lower
-from larl.policies.auto.layout import FieldOffsets
 from larl.policies.auto.soa import LANES, Floats
 
-BlockOwners = NDArray[np.int64]  # (blocks,) index of the population that owns each block
 MIN_VARIANCE = 1e-6  # added to each variance: the particles may all be equal
 COV_SHRINKAGE = 0.9  # factor of the covariances: estimates from few particles are noisy
 
@@ -32,34 +27,28 @@ class GaussianPrior(NamedTuple):
 
 @inner
 def fit_proposal(
-    data: Floats,
-    owner: BlockOwners,
-    population: int,
-    fields: FieldOffsets,
-    size: int,
-    evidence: float,
-    proposal: GaussianProposal,
+    x: Floats, rows: int, theta: int, log_weight: int, size: int, evidence: float, proposal: GaussianProposal
 ) -> None:
-    """Fit a normal distribution to the weighted particles of a population."""
-    mean, factor = proposal.mean, proposal.factor
+    """Fit a normal distribution to the weighted particles of a population, whose blocks have `rows` rows each."""
+    mean, factor, blocks = proposal.mean, proposal.factor, x.shape[0] // rows
     for i in range(size):
         mean[i] = 0.0
         for j in range(i + 1):
             factor[i, j] = 0.0
-    for block in range(owner.size):
-        if owner[block] == population:
-            for lane in range(LANES):
-                share = math.exp(data[block, fields.log_weight, lane] - evidence)
-                for i in range(size):
-                    mean[i] += share * data[block, fields.theta + i, lane]
-    for block in range(owner.size):
-        if owner[block] == population:
-            for lane in range(LANES):
-                share = math.exp(data[block, fields.log_weight, lane] - evidence)
-                for i in range(size):
-                    deviation = share * (data[block, fields.theta + i, lane] - mean[i])
-                    for j in range(i + 1):
-                        factor[i, j] += deviation * (data[block, fields.theta + j, lane] - mean[j])
+    for block in range(blocks):
+        top = block * rows
+        for lane in range(LANES):
+            share = math.exp(x[top + log_weight, lane] - evidence)
+            for i in range(size):
+                mean[i] += share * x[top + theta + i, lane]
+    for block in range(blocks):
+        top = block * rows
+        for lane in range(LANES):
+            share = math.exp(x[top + log_weight, lane] - evidence)
+            for i in range(size):
+                deviation = share * (x[top + theta + i, lane] - mean[i])
+                for j in range(i + 1):
+                    factor[i, j] += deviation * (x[top + theta + j, lane] - mean[j])
     for i in range(size):
         for j in range(i):
             factor[i, j] *= COV_SHRINKAGE

@@ -28,6 +28,8 @@ from larl.reports.auto.experiments import (
     paper_worlds,
     tuning,
 )
+from larl.reports.auto.robustness import studies as robustness_studies
+from larl.reports.auto.robustness import write_section
 from larl.reports.cached_studies import run_cached, total_steps
 from larl.simulation import plots
 from larl.simulation.figure import image
@@ -101,10 +103,10 @@ def write_report(out: Path, scope: Scope, *, threads: int | None = None, command
         for settings in groups.values()
         for setting in settings.values()
     )
-    ablation_studies, data = ablations(scope), out / "data"
-    with Progress(total_steps(tuning_studies | ablation_studies) + steps, True) as bar:
+    fixed_studies, data = ablations(scope) | robustness_studies(scope), out / "data"
+    with Progress(total_steps(tuning_studies | fixed_studies) + steps, True) as bar:
         results = run_cached(tuning_studies, data, bar, threads, totals_only=True)
-        results |= run_cached(ablation_studies, data, bar, threads)
+        results |= run_cached(fixed_studies, data, bar, threads)
         for group, settings in groups.items():
             results |= run_cached(comparison(settings, results, scope, group), data, bar, threads)
     grouped = {
@@ -113,7 +115,7 @@ def write_report(out: Path, scope: Scope, *, threads: int | None = None, command
     }
     print("drawing figures", file=sys.stderr, flush=True)
     figures = _figures(groups["paper"], grouped)
-    page = _page(grouped, results["ablation"], results["memory"], command)
+    page = _page(grouped, results, command)
     for name, figure in figures.items():
         write_atomically(out / "images" / f"{name}.png", partial(_write_bytes, image(figure, "png")))
     write_atomically(out / "auto.md", partial(_write_bytes, page.encode()))
@@ -141,9 +143,10 @@ def _relative_to_best_baseline(result: Result, world: str) -> float:
     return float(means["Auto"] / min(means[LARL_BIC], means[DUCB_TUNED]))
 
 
-def _page(results: Mapping[str, Mapping[str, Result]], ablation: Result, memory: Result, command: str) -> str:
+def _page(results: Mapping[str, Mapping[str, Result]], others: Mapping[str, Result], command: str) -> str:
     compared = (LARL_K, DUCB_TUNED, "AdaptiveLARL", "SharedLARL", "Auto")
     held_out = np.array([share_closed(result, "Auto", name).share for name, result in results["test"].items()])
+    ablation, memory = others["ablation"], others["memory"]
     variants = tuple(each for each in ablation.policies if each not in (LARL_BIC, KALMAN))
     ratios = {name: _relative_to_best_baseline(result, name) for name, result in results["hard"].items()}
     worse = [f"{name} ({100.0 * (ratio - 1.0):.0f}% more)" for name, ratio in ratios.items() if ratio > 1.1]
@@ -185,6 +188,8 @@ two-dimensional state the arms depend on different components. Auto's prior weig
 on these worlds, with other seeds, except on those marked with a star.
 
 {markdown_table(regret_table(results["hard"]), "world")}
+
+{write_section(others, markdown_table)}
 
 ## Ablations
 

@@ -12,15 +12,18 @@ Weights = dict[str, float]
 
 
 def _auto(state: Any) -> Weights:
-    """Return the posterior of Auto: latent states of several orders, and three other models."""
+    """Return the posterior of Auto: latent states of several orders, and three other models; 0 for dropped ones."""
     populations = state.smc.populations
     names = {INDEPENDENT_AR1: "independent AR(1) arms", DAMPED_ROTATION: "rotating state"}
     labels = [
         names.get(form, f"order {order}" if order else "constant arms")
         for form, order in zip(populations.form.tolist(), populations.order.tolist(), strict=True)
     ]
-    evidence = populations.evidence
-    weight = np.where(populations.alive, np.exp(evidence - evidence[populations.alive].max()), 0.0)
+    alive, evidence = populations.alive, populations.evidence
+    if not alive.any():  # before the first reward: the prior
+        alive, evidence = ~alive, populations.start_weight[state.smc.rewards[0]]
+    weight = np.zeros(alive.size)
+    weight[alive] = np.exp(evidence[alive] - evidence[alive].max())
     return dict(zip(labels, (weight / weight.sum()).tolist(), strict=True))
 
 

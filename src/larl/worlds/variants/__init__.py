@@ -15,6 +15,8 @@ from larl.worlds.variants.contextual import ContextState as ContextState
 from larl.worlds.variants.contextual import Contextual as Contextual
 from larl.worlds.variants.heavy_tails import HeavyTails as HeavyTails
 from larl.worlds.variants.heterogeneous_units import HeterogeneousUnits as HeterogeneousUnits
+from larl.worlds.variants.outliers import Outliers as Outliers
+from larl.worlds.variants.parameter_change import ParameterChange as ParameterChange
 from larl.worlds.variants.recorded import Recorded as Recorded
 from larl.worlds.variants.recorded import RecordedState as RecordedState
 from larl.worlds.variants.seasonal import Seasonal as Seasonal
@@ -28,6 +30,8 @@ WORLD_CLASSES: dict[str, type[World]] = {
         LatentMarkov,
         LatentGLM,
         HeavyTails,
+        Outliers,
+        ParameterChange,
         Burden,
         Contextual,
         HeterogeneousUnits,
@@ -71,6 +75,7 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     if issubclass(world_class, LinearGaussianWorld | LatentGLM | Recorded):
         return world_class.from_dict(values, owner or name)
     given = known_fields(world_class, {key: value for key, value in values.items() if key != "world"}, owner or name)
-    if isinstance(given.get("base"), Mapping):
-        given["base"] = from_dict(given["base"], f"{owner or name}.base")
+    for part in ("base", "later"):
+        if isinstance(given.get(part), Mapping):
+            given[part] = from_dict(given[part], f"{owner or name}.{part}")
     return world_class(**given)
