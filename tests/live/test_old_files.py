@@ -1,13 +1,18 @@
 """Agents and cohorts from files of earlier versions continue as they would have."""
 
+import base64
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import larl
+from larl.live.files import digest
+from tests.stepping import learn
 
 OLD = Path(__file__).parent / "old"
 
@@ -37,7 +42,10 @@ def next_decisions(decide: Any, observe: Any, steps: int) -> list[Any]:
     return log
 
 
-@pytest.mark.parametrize("name", read_cases("agents-2.json.gz"))
+RELEARNT = "Auto-0"  # Auto's State has changed; its agents learn again from the rewards in the file
+
+
+@pytest.mark.parametrize("name", [name for name in read_cases("agents-2.json.gz") if name != RELEARNT])
 def test_schema_2_agent_continues_identically(name: str, tmp_path: Path) -> None:
     case, path = read_cases("agents-2.json.gz")[name], tmp_path / "agent.json"
     path.write_text(json.dumps(case["file"]))
@@ -51,3 +59,42 @@ def test_schema_2_cohort_continues_identically(name: str, tmp_path: Path) -> Non
     path.write_text(json.dumps(case["file"]))
     cohort = larl.Cohort.load(path)
     assert next_decisions(lambda t: cohort.decide("xyzw"[t % 4]), cohort.observe, len(case["next"])) == case["next"]
+
+
+def test_agent_with_an_earlier_auto_learns_again_from_the_rewards_in_its_file(tmp_path: Path) -> None:
+    case, path = read_cases("agents-2.json.gz")[RELEARNT], tmp_path / "agent.json"
+    path.write_text(json.dumps(case["file"]))
+    agent = larl.Agent.load(path)
+    arrays = case["file"]["base"]["state"]
+
+    def read(name: str) -> Any:
+        array = arrays[f"swarm.{name}"]
+        return np.frombuffer(base64.b64decode(array["data"]), array["type"]).reshape(array["shape"])
+
+    time, past = int(read("time")[0]), case["file"]["past"]
+    size = read("history.arm").size
+    ring = [t % size for t in range(max(time - size, 0), time)]
+    steps = [(int(read("history.arm")[i]), read("history.reward")[i]) for i in ring]
+    state = agent.policy.init(2)
+    for arm, reward in steps:
+        learn(state, arm, math.nan if arm < 0 else reward + read("offset")[0])
+    for arm, reward in zip(past["arm"], past["reward"], strict=True):
+        learn(state, arm, math.nan if reward is None else reward)
+    decision = agent.decide()
+    low = case["file"]["floor"]
+    best = max(range(2), key=lambda arm: state.score[arm])
+    assert decision.probabilities == {
+        name: pytest.approx(1.0 - low if i == best else low) for i, name in enumerate("ab")
+    }
+    assert agent.save(tmp_path / "again.json")
+    again = larl.Agent.load(tmp_path / "again.json")
+    assert again.decide().probabilities == agent.decide().probabilities
+
+
+def test_damaged_history_of_an_earlier_auto_is_refused(tmp_path: Path) -> None:
+    file, path = read_cases("agents-2.json.gz")[RELEARNT]["file"], tmp_path / "agent.json"
+    arm = file["base"]["state"]["swarm.history.arm"]
+    arm["data"] = base64.b64encode(np.full(arm["shape"], 7).tobytes()).decode()
+    path.write_text(json.dumps(file | {"digest": digest({k: v for k, v in file.items() if k != "digest"})}))
+    with pytest.raises(larl.InvalidFile, match="an arm or a time that does not exist"):
+        larl.Agent.load(path)
