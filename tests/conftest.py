@@ -64,6 +64,7 @@ SPECS: list[Policy] = [
         sigma_r=1.0,
     ),
     larl.MarkovOracle(),
+    larl.FilterOracle(particles=40),
     larl.KalmanOracle(),
     larl.KalmanOracle(filter="steady"),
     larl.KalmanUCB(0.5),
@@ -75,11 +76,13 @@ THREE_ARMS = larl.LatentAR(
     gammas=(0.5, 0.3), beta=(-1.0, 0.4, 1.5), mu=(0.2, 0.5, -0.1), gamma0=0.3, sigma_z=0.8, sigma_r=0.7
 )
 THREE_ARMS_MARKOV = worlds.random_markov(states=2, arms=3, seed=0)
+THREE_ARMS_GLM = worlds.LatentGLM(gammas=(0.5, 0.3), beta=(-1.0, 0.4, 1.5), mu=(0.2, 0.5, -0.1), family="poisson")
 
 
 def world_of(spec: Policy) -> worlds.World:
     """A world with three arms whose parameters the policy can use."""
-    return THREE_ARMS_MARKOV if isinstance(spec, larl.MarkovOracle) else THREE_ARMS
+    special = {larl.MarkovOracle: THREE_ARMS_MARKOV, larl.FilterOracle: THREE_ARMS_GLM}
+    return special.get(type(spec), THREE_ARMS)
 
 
 @pytest.fixture(params=SPECS, ids=str)

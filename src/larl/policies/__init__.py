@@ -22,6 +22,7 @@ from larl.policies.discounted_thompson import DiscountedThompson
 from larl.policies.discounted_ucb import DiscountedUCB
 from larl.policies.dynamic_oracle import DynamicOracle
 from larl.policies.exp3 import Exp3
+from larl.policies.filter_oracle import FilterOracle
 from larl.policies.glr_klucb import GLRklUCB
 from larl.policies.kalman_oracle import KalmanOracle
 from larl.policies.kalman_ucb import KalmanUCB
@@ -61,6 +62,7 @@ __all__ = [
     "DiscountedUCB",
     "DynamicOracle",
     "Exp3",
+    "FilterOracle",
     "GLRklUCB",
     "KalmanOracle",
     "KalmanUCB",

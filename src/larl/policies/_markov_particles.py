@@ -16,6 +16,7 @@ from larl._core.random import bits_to_uniform, random_bits
 from larl.policies._bounds import STEPS, Bound
 from larl.policies._markov_model import draw_index
 from larl.policies._probabilities import Floats
+from larl.statespace.particle_filter import systematic_copies
 
 STREAM = np.uint64(0x9A57B3C1D2E4F608)  # of the random bits of updates
 NOISE_SHAPE, NOISE_RATE = 1.0, 0.5  # prior of the noise variance: inverse gamma, mode 1/4 of the rewards' variance
@@ -138,17 +139,7 @@ def reweight(state: ParticleState, evidence: Floats, largest: float, offset: flo
 @inline
 def resample(state: ParticleState, offset: float) -> None:
     """Systematic resampling: particles that are not kept become copies of those that are kept more than once."""
-    particles = state.weight.size
-    copies, total, position = np.zeros(particles, np.int64), 0.0, 0
-    for p in range(particles):
-        total += state.weight[p]
-        while position < particles and (position + offset) < total * particles:
-            copies[p] += 1
-            position += 1
-    for p in range(particles - 1, -1, -1):  # rounding of `total` can leave positions at the end
-        if state.weight[p] > 0.0:
-            copies[p] += particles - position
-            break
+    particles, copies = state.weight.size, systematic_copies(state.weight, offset)
     source = 0
     for p in range(particles):
         if copies[p] == 0:

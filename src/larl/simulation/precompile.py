@@ -9,7 +9,7 @@ from larl._core import compile as _compile
 from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
-from larl.policies import REGISTRY, DynamicOracle, MarkovOracle, Policy
+from larl.policies import REGISTRY, DynamicOracle, FilterOracle, MarkovOracle, Policy
 from larl.policies._pooling import PARTIAL_STATES
 from larl.simulation.compare import compare
 
@@ -46,13 +46,15 @@ def specs(name: str) -> list[Policy]:
 
 def example_world(spec: Policy) -> worlds.World:
     """Return a world with two arms whose parameters the policy can use."""
-    return worlds.random_markov(2, 2, 0) if isinstance(spec, MarkovOracle) else worlds.paper(1)
+    if isinstance(spec, MarkovOracle):
+        return worlds.random_markov(2, 2, 0)
+    return worlds.binary() if isinstance(spec, FilterOracle) else worlds.paper(1)
 
 
 def precompile_policy(spec: Policy) -> None:
     """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`.
 
-    A `MarkovOracle` is compiled for a `LatentMarkov`.
+    A `MarkovOracle` is compiled for a `LatentMarkov`, a `FilterOracle` for a `LatentGLM`.
     """
     world = example_world(spec)
     for keep in ("all", "summary"):

@@ -6,7 +6,12 @@ from larl.worlds.base import World as World
 from larl.worlds.extend import register_latent as register_latent
 from larl.worlds.extend import start_bits as start_bits
 from larl.worlds.extend import step_bits as step_bits
+from larl.worlds.glm_presets import binary as binary
+from larl.worlds.glm_presets import brushing as brushing
+from larl.worlds.glm_presets import counts as counts
+from larl.worlds.glm_presets import non_gaussian as non_gaussian
 from larl.worlds.latent_ar import LatentAR as LatentAR
+from larl.worlds.latent_glm import LatentGLM as LatentGLM
 from larl.worlds.latent_markov import LatentMarkov as LatentMarkov
 from larl.worlds.latent_var import LatentVAR as LatentVAR
 from larl.worlds.presets import PAPER_GAMMAS as PAPER_GAMMAS

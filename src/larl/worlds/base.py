@@ -199,14 +199,17 @@ class LinearGaussianWorld(World):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], owner: str = "") -> Self:
         """Return the world that `to_dict` wrote. Fields left out have their defaults."""
-        owner = owner or cls.__name__
-        values = mapping(owner, "fields", values)
-        if values.get("world", cls.__name__) != cls.__name__:
-            accepted = f"'{cls.__name__}'; larl.worlds.from_dict reads every kind"
-            raise InvalidValue(owner, "world", values["world"], accepted)
-        given = known_fields(cls, {name: value for name, value in values.items() if name != "world"}, owner)
-        start = given.get("start")
-        if isinstance(start, Mapping):
-            kind = JointNormal if "cov" in start else Normal
-            given["start"] = kind(**known_fields(kind, start, f"{owner}.start"))
-        return cls(**given)
+        return cls(**read_process_fields(cls, values, owner or cls.__name__))
+
+
+def read_process_fields(world_class: type[World], values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Return the fields of a world with a latent AR or VAR process, from what `to_dict` wrote."""
+    values, name = mapping(owner, "fields", values), world_class.__name__
+    if values.get("world", name) != name:
+        raise InvalidValue(owner, "world", values["world"], f"'{name}'; larl.worlds.from_dict reads every kind")
+    given = known_fields(world_class, {key: value for key, value in values.items() if key != "world"}, owner)
+    start = given.get("start")
+    if isinstance(start, Mapping):
+        kind = JointNormal if "cov" in start else Normal
+        given["start"] = kind(**known_fields(kind, start, f"{owner}.start"))
+    return given

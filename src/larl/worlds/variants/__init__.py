@@ -6,6 +6,7 @@ from typing import Any
 from larl._core.validation import InvalidValue, known_fields, mapping
 from larl.worlds.base import LinearGaussianWorld, World
 from larl.worlds.latent_ar import LatentAR
+from larl.worlds.latent_glm import LatentGLM
 from larl.worlds.latent_markov import LatentMarkov
 from larl.worlds.latent_var import LatentVAR
 from larl.worlds.variants.burden import Burden as Burden
@@ -23,6 +24,7 @@ WORLD_CLASSES: dict[str, type[World]] = {
         LatentAR,
         LatentVAR,
         LatentMarkov,
+        LatentGLM,
         HeavyTails,
         Burden,
         Contextual,
@@ -63,7 +65,7 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     if not isinstance(name, str) or name not in WORLD_CLASSES:
         raise InvalidValue(owner or "world", "world", name, ", ".join(WORLD_CLASSES))
     world_class = WORLD_CLASSES[name]
-    if issubclass(world_class, LinearGaussianWorld):
+    if issubclass(world_class, LinearGaussianWorld | LatentGLM):
         return world_class.from_dict(values, owner or name)
     given = known_fields(world_class, {key: value for key, value in values.items() if key != "world"}, owner or name)
     if isinstance(given.get("base"), Mapping):
