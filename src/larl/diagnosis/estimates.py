@@ -47,6 +47,7 @@ class PosteriorDraw(NamedTuple):
     log_regret: float  # per step, of the log's own choices, relative to knowing the state
     z: Floats  # (rows,) smoothed state
     variance: Floats  # (rows,) of the smoothed state
+    kind: str = "continuous"  # of rewards
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -162,6 +163,7 @@ def summarise_draw(fit: Fit, theta: Floats, generator: np.random.Generator) -> P
         log_regret=regrets.log,
         z=z,
         variance=np.maximum(variance, 0.0),
+        kind=model.kind,
     )
 
 

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from larl.diagnosis.estimates import MIN_SHARE, PosteriorDraw
-from larl.diagnosis.replay import KALMAN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,12 +176,12 @@ def plot_saved(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     """Plot what each candidate saves per step compared with the log's own choices, with 95% intervals."""
     replay = diagnosis.replay
     assert replay is not None
-    names = [KALMAN, *replay.ranked][::-1]
+    names = [replay.oracle, *replay.ranked][::-1]
     figure, (axis,) = _new_figure(0.7 + 0.36 * len(names), theme)
     savings = [replay.saving_of(name) for name in names]
     low, high = min(0.0, *(each.low for each in savings)), max(0.0, *(each.high for each in savings))
     for row, (name, (value, left, right)) in enumerate(zip(names, savings, strict=True)):
-        colour = theme.muted if name == KALMAN else theme.colours[1 if name == replay.best else 0]
+        colour = theme.muted if name == replay.oracle else theme.colours[1 if name == replay.best else 0]
         axis.plot([left, right], [row, row], color=colour, linewidth=2.5, solid_capstyle="round")
         axis.plot(value, row, "o", color=colour, markersize=5)
         weight = "bold" if name == replay.best else "normal"

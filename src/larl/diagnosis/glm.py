@@ -1,7 +1,7 @@
 """The latent AR bandit of binary rewards and of counts, in the same coordinates as the Gaussian one.
 
-η = μ_a + β_a z + u is the log odds of a binary reward, or the logarithm of the mean of a count. The spread s_a, in units
-of which μ, β and the level are expressed, is 1.7 for binary rewards and √log(1 + variance/mean²) of the arm for counts.
+η = μ_a + β_a z + u is the log odds of a binary reward, or the logarithm of the mean of a count. The spread s_a,
+which is the unit of μ, β and the level, is 1.7 for binary rewards and √log(1 + variance/mean²) of the arm for counts.
 Counts have one dispersion α = (s e^l)², where s is the mean spread. The likelihood is that of assumed-density filtering.
 """
 
@@ -21,8 +21,32 @@ from larl.statespace.assumed_density import BINARY, COUNT, PROBIT_SCALE, Predict
 SETTINGS_AT_ONCE = 100  # filtered together, which bounds memory
 MIN_MEAN_COUNT, MIN_SPREAD = 1e-9, 1e-6
 MAX_LOG_MEAN = 100.0
+FILTERS = {"binary": BINARY, "count": COUNT}
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()  # of a standard normal variable
+
+
+def mean_rewards(kind: str, eta: Floats) -> Floats:
+    """Return E[r | η]."""
+    result: Floats = expit(eta) if kind == "binary" else np.exp(np.minimum(eta, MAX_LOG_MEAN))
+    return result
+
+
+def reward_variances(kind: str, means: Floats, dispersion: Floats | float) -> Floats:
+    """Return Var[r | η], given E[r | η]."""
+    result: Floats = means * (1.0 - means) if kind == "binary" else means + dispersion * means**2
+    return result
+
+
+def population_average(kind: str, mu: Floats, beta: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return μ and β of a unit whose mean rewards are those of all units, averaged over levels N(0, `level`).
+
+    Exact for counts and for the probit approximation of the logistic function.
+    """
+    if kind == "count":
+        return mu + 0.5 * level, beta
+    factor = 1.0 / np.sqrt(1.0 + level / PROBIT_SCALE**2)
+    return mu * factor, beta * factor
 
 
 @dataclass(frozen=True)
@@ -30,24 +54,8 @@ class GLMModel(Model):
     """A latent AR(order) bandit whose rewards depend on the state through a link function."""
 
     @property
-    def filter_kind(self) -> int:
-        """BINARY or COUNT."""
-        raise NotImplementedError
-
-    def mean_rewards(self, eta: Floats) -> Floats:
-        """Return E[r | η]."""
-        raise NotImplementedError
-
-    def noise_variances(self, means: Floats, dispersion: Floats) -> Floats:
-        """Return Var[r | η], given E[r | η]."""
-        raise NotImplementedError
-
-    def population_average(self, parameters: Any) -> tuple[Floats, Floats]:
-        """Return μ and β of a unit whose mean rewards are those of all units, averaged over their levels."""
-        raise NotImplementedError
-
-    def information(self, mean_slopes: Floats, log_variance_slopes: Floats, variance: Floats) -> Floats:
-        """Return the Fisher information of the rewards' predictive distributions, from derivatives of their moments."""
+    def kind(self) -> str:
+        """ "binary" or "count"."""
         raise NotImplementedError
 
     @cached_property
@@ -73,7 +81,7 @@ class GLMModel(Model):
     def predictions(self, theta: Floats) -> Predictions:
         """Return the predictions of every reward at each of several coordinates."""
         log = self.log
-        return predict_rewards(self.filter_kind, log.arm, log.gap, log.reward, self.parameters(theta))
+        return predict_rewards(FILTERS[self.kind], log.arm, log.gap, log.reward, self.parameters(theta))
 
     def prediction_errors(self, theta: Floats) -> Floats:
         result: Floats = self.log.reward - self.predictions(theta[None]).mean[0]
@@ -89,10 +97,13 @@ class GLMModel(Model):
         slopes = (moved.log_density[1:] - moved.log_density[0]) / DERIVATIVE_STEP
         mean_slopes = (moved.mean[1:] - moved.mean[0]) / DERIVATIVE_STEP
         variance = np.maximum(moved.variance, 1e-300)
-        log_variance_slopes = np.log(variance[1:] / variance[0]) / DERIVATIVE_STEP
         mean, sd = self.prior
         gradient = slopes.sum(axis=1) - (theta - mean) / sd**2
-        return gradient, self.information(mean_slopes, log_variance_slopes, variance[0]) + np.diag(sd**-2.0)
+        information = np.einsum("it,jt->ij", mean_slopes / variance[0], mean_slopes) + np.diag(sd**-2.0)
+        if self.noise_coordinates:  # the variance has information beyond the mean
+            log_variance_slopes = np.log(variance[1:] / variance[0]) / DERIVATIVE_STEP
+            information += 0.5 * np.einsum("it,jt->ij", log_variance_slopes, log_variance_slopes)
+        return gradient, information
 
     def gaussian_form(self, theta: Floats) -> tuple[Log, Floats, Any]:
         """Return the linear Gaussian log whose Kalman filter makes the same updates: every row is an arm of its own."""
@@ -104,22 +115,26 @@ class GLMModel(Model):
 
     def variance_shares(self, parameters: Any, known: Floats) -> tuple[float, Floats]:
         plays = self.log.plays / self.log.rows
-        mu, beta = self.population_average(parameters)
-        means = self.mean_rewards(mu[:, None] + beta[:, None] * _NODES)
-        noise = plays @ (self.noise_variances(means, parameters.variance[:, None]) @ _WEIGHTS)
-        from_state = plays @ _variance(means)
+        mu, beta = self._population_average(parameters)
+        means = mean_rewards(self.kind, mu[:, None] + beta[:, None] * _NODES)
+        noise = float(plays @ (reward_variances(self.kind, means, parameters.variance[:, None]) @ _WEIGHTS))
+        from_state = float(plays @ _variance(means))
         # z = √ρ·(what the past tells) + √(1 − ρ)·(the rest), where ρ is the known share.
         told, rest = np.sqrt(known)[:, None] * _NODES, np.sqrt(1.0 - np.minimum(known, 1.0))[:, None] * _NODES
         z = told[:, :, None] + rest[:, None, :]
         predictable = np.zeros(known.size)
         for arm in range(mu.size):
-            predictable += plays[arm] * _variance(self.mean_rewards(mu[arm] + beta[arm] * z) @ _WEIGHTS)
+            predictable += plays[arm] * _variance(mean_rewards(self.kind, mu[arm] + beta[arm] * z) @ _WEIGHTS)
         total = max(from_state + noise, 1e-300)
-        return float(from_state / total), predictable / total
+        return from_state / total, predictable / total
 
     def regrets(self, parameters: Any, path: Floats) -> MeanRegrets:
-        mu, beta = self.population_average(parameters)
-        return regrets_of_means(self.log, self.mean_rewards(mu[:, None] + beta[:, None] * path))
+        mu, beta = self._population_average(parameters)
+        return regrets_of_means(self.log, mean_rewards(self.kind, mu[:, None] + beta[:, None] * path))
+
+    def _population_average(self, parameters: Any) -> tuple[Floats, Floats]:
+        """Return `population_average` of one setting."""
+        return population_average(self.kind, parameters.mu, parameters.beta, float(parameters.level))
 
 
 def _variance(values: Floats) -> Floats:
@@ -134,8 +149,8 @@ class BinaryModel(GLMModel):
     """Rewards are 0 or 1; η is the log odds."""
 
     @property
-    def filter_kind(self) -> int:
-        return BINARY
+    def kind(self) -> str:
+        return "binary"
 
     @property
     def noise_coordinates(self) -> int:
@@ -153,29 +168,14 @@ class BinaryModel(GLMModel):
     def noise_variance(self, noise: Floats) -> Floats:
         return np.zeros((noise.shape[0], self.log.arms))
 
-    def mean_rewards(self, eta: Floats) -> Floats:
-        result: Floats = expit(eta)
-        return result
-
-    def noise_variances(self, means: Floats, dispersion: Floats) -> Floats:
-        return means * (1.0 - means)
-
-    def population_average(self, parameters: Any) -> tuple[Floats, Floats]:
-        factor = 1.0 / np.sqrt(1.0 + parameters.level / PROBIT_SCALE**2)
-        return parameters.mu * factor, parameters.beta * factor
-
-    def information(self, mean_slopes: Floats, log_variance_slopes: Floats, variance: Floats) -> Floats:
-        result: Floats = np.einsum("it,jt->ij", mean_slopes / variance, mean_slopes)
-        return result
-
 
 @dataclass(frozen=True)
 class CountModel(GLMModel):
     """Rewards are negative binomial counts; η is the logarithm of the mean."""
 
     @property
-    def filter_kind(self) -> int:
-        return COUNT
+    def kind(self) -> str:
+        return "count"
 
     @property
     def noise_coordinates(self) -> int:
@@ -198,18 +198,3 @@ class CountModel(GLMModel):
     def noise_variance(self, noise: Floats) -> Floats:
         dispersion = (self.spread.mean() * np.exp(noise)) ** 2
         return np.ascontiguousarray(np.broadcast_to(dispersion, (noise.shape[0], self.log.arms)))
-
-    def mean_rewards(self, eta: Floats) -> Floats:
-        result: Floats = np.exp(np.minimum(eta, MAX_LOG_MEAN))
-        return result
-
-    def noise_variances(self, means: Floats, dispersion: Floats) -> Floats:
-        return means + dispersion * means**2
-
-    def population_average(self, parameters: Any) -> tuple[Floats, Floats]:
-        return parameters.mu + 0.5 * parameters.level, parameters.beta
-
-    def information(self, mean_slopes: Floats, log_variance_slopes: Floats, variance: Floats) -> Floats:
-        result: Floats = np.einsum("it,jt->ij", mean_slopes / variance, mean_slopes)
-        result += 0.5 * np.einsum("it,jt->ij", log_variance_slopes, log_variance_slopes)
-        return result

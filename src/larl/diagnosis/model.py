@@ -33,6 +33,11 @@ class Model:
     order: int
     tied: bool = False
 
+    @property
+    def kind(self) -> str:
+        """The kind of rewards."""
+        return "continuous"
+
     @cached_property
     def centre(self) -> Floats:
         """m_a, the mean reward of each arm."""
