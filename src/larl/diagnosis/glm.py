@@ -2,7 +2,7 @@
 
 η = μ_a + β_a z + u is the log odds of a binary reward, or the logarithm of the mean of a count. The spread s_a,
 which is the unit of μ, β and the level, is 1.7 for binary rewards and √log(1 + variance/mean²) of the arm for counts.
-Counts have one dispersion α = (s e^l)², where s is the mean spread. The likelihood is that of assumed-density filtering.
+Counts have one dispersion α = (s e^l)², where s is the mean spread. The likelihood is that of `assumed_density`.
 """
 
 from dataclasses import dataclass, replace
