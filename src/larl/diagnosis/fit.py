@@ -157,7 +157,12 @@ def fit_orders(
         again = fisher_scoring(fits[order].model, embed(fits[order + 1], order))
         fits[order] = max(fits[order], again, key=lambda fit: fit.log_posterior)
         tick()
-    return fits
+    return [refine(fit) for fit in fits]
+
+
+def refine(fit: Fit) -> Fit:
+    """Return a fit with the precision of its model in place of the information that scoring used."""
+    return fit._replace(information=fit.model.precision(fit.theta, fit.information))
 
 
 def fit_tied(fit: Fit, direction: Floats) -> Fit:

@@ -21,6 +21,7 @@ from larl.statespace.assumed_density import BINARY, COUNT, PROBIT_SCALE, Predict
 SETTINGS_AT_ONCE = 100  # filtered together, which bounds memory
 MIN_MEAN_COUNT, MIN_SPREAD = 1e-9, 1e-6
 MAX_LOG_MEAN = 100.0
+HESSIAN_STEP, MIN_EIGENVALUE = 1e-3, 0.5
 FILTERS = {"binary": BINARY, "count": COUNT}
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()  # of a standard normal variable
@@ -92,18 +93,36 @@ class GLMModel(Model):
         return np.concatenate([self.predictions(part).log_density.sum(axis=1) for part in parts])
 
     def gradient_and_information(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient of the log-posterior and an expected Fisher information, by numerical derivatives."""
+        """Return the gradient of the log-posterior and the Fisher information, by numerical derivatives.
+
+        Binary rewards: expected given the past. Counts: the sum of outer products of the scores.
+        """
         moved = self.predictions(np.concatenate([theta[None], theta + DERIVATIVE_STEP * np.eye(theta.size)]))
         slopes = (moved.log_density[1:] - moved.log_density[0]) / DERIVATIVE_STEP
-        mean_slopes = (moved.mean[1:] - moved.mean[0]) / DERIVATIVE_STEP
-        variance = np.maximum(moved.variance, 1e-300)
         mean, sd = self.prior
         gradient = slopes.sum(axis=1) - (theta - mean) / sd**2
-        information = np.einsum("it,jt->ij", mean_slopes / variance[0], mean_slopes) + np.diag(sd**-2.0)
-        if self.noise_coordinates:  # the variance has information beyond the mean
-            log_variance_slopes = np.log(variance[1:] / variance[0]) / DERIVATIVE_STEP
-            information += 0.5 * np.einsum("it,jt->ij", log_variance_slopes, log_variance_slopes)
-        return gradient, information
+        if self.kind == "binary":
+            mean_slopes = (moved.mean[1:] - moved.mean[0]) / DERIVATIVE_STEP
+            variance = np.maximum(moved.mean[0] * (1.0 - moved.mean[0]), 1e-300)
+            information = np.einsum("it,jt->ij", mean_slopes / variance, mean_slopes)
+        else:
+            information = np.einsum("it,jt->ij", slopes, slopes)
+        return gradient, information + np.diag(sd**-2.0)
+
+    def precision(self, theta: Floats, information: Floats) -> Floats:
+        """Return minus the second derivatives of the log-posterior, with eigenvalues of at least MIN_EIGENVALUE.
+
+        In 200 rewards of counts, draws around the mode with the Fisher information as precision have weights of which a
+        few dominate; with this matrix the effective number of draws is ten times as large.
+        """
+        gradient = self.gradient_and_information(theta)[0]
+        moved = [self.gradient_and_information(theta + HESSIAN_STEP * row)[0] for row in np.eye(theta.size)]
+        hessian = (gradient - np.array(moved)) / HESSIAN_STEP
+        if not np.isfinite(hessian).all():
+            return information
+        eigenvalues, vectors = np.linalg.eigh((hessian + hessian.T) / 2.0)
+        result: Floats = (vectors * np.maximum(eigenvalues, MIN_EIGENVALUE)) @ vectors.T
+        return result
 
     def gaussian_form(self, theta: Floats) -> tuple[Log, Floats, Any]:
         """Return the linear Gaussian log whose Kalman filter makes the same updates: every row is an arm of its own."""

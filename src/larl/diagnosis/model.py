@@ -175,6 +175,10 @@ class Model:
         information = np.einsum("it,jt->ij", dv / f, dv) + 0.5 * np.einsum("it,jt->ij", dlog_f, dlog_f)
         return gradient, information + np.diag(sd**-2.0)
 
+    def precision(self, theta: Floats, information: Floats) -> Floats:  # noqa: ARG002
+        """Return the precision of the normal approximation at a mode: the Fisher information."""
+        return information
+
     def gaussian_form(self, theta: Floats) -> tuple[Log, Floats, Any]:
         """Return a log, its rewards and one setting of which the Kalman smoother gives the state at one point."""
         return self.log, self.log.reward, first_setting(self.parameters(theta[None]))
