@@ -86,11 +86,13 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     figure, (above, below) = _new_figure(4.6, theme, rows=2)
     step, arms = log.step[rows] + 1, log.arm[rows]
     common = np.argsort(-np.bincount(arms, minlength=log.arms), kind="stable")[:MAX_COLOURED_ARMS]
+    # Arms of binary rewards have a line each; else their points would cover each other.
+    distance = 0.07 if diagnosis.rewards.kind == "binary" else 0.0
     for index, arm in enumerate(np.sort(common)):
         of_arm = arms == arm
         above.plot(
             step[of_arm],
-            log.reward[rows][of_arm],
+            log.reward[rows][of_arm] + distance * index,
             "os^Dv*"[index],
             markersize=3.5,
             alpha=0.85,
@@ -102,6 +104,8 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     if rest.any():
         above.plot(step[rest], log.reward[rows][rest], ".", color=theme.muted, markersize=3, label="other arms")
     above.set_ylabel("reward")
+    if distance:
+        above.set_yticks([0.0, 1.0])
     legend = figure.legend(
         *above.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9, frameon=False, title="arm"
     )

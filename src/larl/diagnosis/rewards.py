@@ -19,6 +19,7 @@ DESCRIPTIONS = {
 MAX_COUNT = 1_000_000
 MIN_COUNTS = 3  # different values
 MAX_SHARE_OF_LARGEST = 0.1  # of the rewards; a larger share at the largest value indicates the end of a scale
+MAX_MEAN = 0.5  # in units of the largest value; counts of which some are 0 have a long right tail
 MIN_DISPERSION = 0.7  # variance of an arm's rewards in units of their mean; 1 for Poisson
 
 
@@ -77,8 +78,8 @@ def _infer(log: Log) -> RewardModel:
         return RewardModel("continuous", f"some are above {MAX_COUNT:,}")
     if reward.min() > 0.0 or np.unique(reward).size < MIN_COUNTS:
         return RewardModel("continuous", "they look like a scale: whole numbers without 0, or with few values")
-    if float(np.mean(reward == reward.max())) > MAX_SHARE_OF_LARGEST:
-        return RewardModel("continuous", "they look like a bounded scale: the largest value is frequent")
+    if float(np.mean(reward == reward.max())) > MAX_SHARE_OF_LARGEST or reward.mean() > MAX_MEAN * reward.max():
+        return RewardModel("continuous", "they look like a bounded scale: many are at or near the largest value")
     if _dispersion(log) < MIN_DISPERSION:
         return RewardModel("continuous", "they look like a scale: their variance is below that of counts")
     return RewardModel("count", "all of them are whole numbers from 0 on, with the variance of counts")
