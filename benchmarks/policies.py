@@ -36,7 +36,7 @@ def make_calls(spec: Policy, threads: int, pool: ThreadPoolExecutor) -> tuple[in
     Other processes may use the machine. A kernel without shared memory, measured in alternation, shows the speed-up
     that was possible.
     """
-    world = example_world(spec) if isinstance(spec, larl.MarkovOracle) else WORLD
+    world = example_world(spec) if isinstance(spec, larl.MarkovOracle | larl.FilterOracle) else WORLD
     make_run(spec, world, HORIZON, 1, 1)()
     trials, elapsed = 2 * threads, 0.0
     while elapsed < SECONDS / 2:

@@ -30,6 +30,7 @@ larl.SlidingWindowLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportC
 larl.DiscountedLinUCB(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Burden(larl.worlds.paper(1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.LatentMarkov()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+larl.worlds.LatentGLM()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.worlds.Seasonal()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 larl.study.Study(worlds={}, policies={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
@@ -48,6 +49,7 @@ larl.Exp3()
 larl.KalmanOracle()
 larl.KalmanUCB()
 larl.worlds.ChangePoints()
+larl.worlds.LatentGLM(gammas=(0.9,), beta=(-1, 1), mu=(0, 0))
 
 # Sequences and arrays of any kind of number.
 array, matrix, integers = np.array([0.5]), np.eye(2), np.array([1, 3])

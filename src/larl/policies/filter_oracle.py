@@ -9,6 +9,7 @@ from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy
 from larl.policies._registry import register
 from larl.statespace.particle_filter import (
+    PARTICLES,
     ParticleFilterState,
     best_expected,
     condition_particles,
@@ -74,10 +75,10 @@ class FilterOracle(Policy):
     >>> policies = {"oracle": larl.policies.FilterOracle(), "random": larl.Random()}
     >>> result = larl.compare(policies, larl.worlds.binary(), horizon=200, trials=20)
     >>> result.summary()["mean"].round(0).tolist()
-    [28.0, 47.0]
+    [19.0, 45.0]
     """
 
-    particles: int = checked(integer(2), 1000)
+    particles: int = checked(integer(2), PARTICLES)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> FilterOracleState:
         if not isinstance(world, LatentGLM | LatentAR):

@@ -17,6 +17,7 @@ from larl.worlds.latent_ar import LatentAR
 from larl.worlds.latent_glm import LatentGLM
 
 Floats = NDArray[np.float64]
+PARTICLES = 1000  # by default
 START_STREAM = np.uint64(0xC3A5D71E4F9B2608)  # of the first states
 STREAM = np.uint64(0x71F0C46B9D2E85A3)  # of shocks and resampling
 

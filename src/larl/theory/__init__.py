@@ -6,8 +6,8 @@
 `certificate`: a bound on the cost of learning from the data of a run, for every policy; for a LatentAR.
 `decompose`: the exact split of regret into the floor and the cost of learning, which the paper does not give.
 `lookback`: the expected regret of LARL(s) and the best s, which the paper leaves open; for a LatentAR.
-`regret_floor`: the regret per step of the exact filter, and a lower bound, which the paper does not give; for every
-LatentAR, LatentVAR and LatentMarkov.
+`regret_floor`: the regret per step of the filter, and a lower bound, which the paper does not give; for every LatentAR,
+LatentVAR, LatentMarkov and LatentGLM.
 """
 
 from larl.theory.bounds import RegretBound as RegretBound

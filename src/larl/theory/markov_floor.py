@@ -4,7 +4,6 @@ The simulated regret of a step is its expectation given the belief b of the filt
 arm c that is played. It has the mean of the regret and a smaller variance.
 """
 
-import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -22,6 +21,7 @@ from larl.statespace.forward_filter import (
     initial_forward_state,
     predict_belief,
 )
+from larl.theory._burn_in import burn_in_steps
 from larl.worlds.kernels import advance, begin
 from larl.worlds.latent_markov import LatentMarkov
 
@@ -70,7 +70,7 @@ def simulated_regrets(world: LatentMarkov, trials: int, steps: int, seed: int, i
     """Return each trial's mean regret per step, from a stationary start, after a burn-in."""
     eigenvalues = np.sort(np.abs(np.linalg.eigvals(np.array(world.transition))))
     second = float(eigenvalues[-2]) if world.states > 1 else 0.0
-    burn_in = 1 + math.ceil(math.log(1e-3) / math.log(min(max(second, 1e-3), 0.999)))
+    burn_in = burn_in_steps(1, second)
     stationary = replace(world, start=tuple(world.stationary.tolist()))
     regret = np.empty(trials)
     _simulate(stationary.latent(), initial_forward_state(stationary), seed, burn_in, steps, is_full, regret)

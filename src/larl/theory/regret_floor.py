@@ -20,21 +20,25 @@ from larl.statespace.kalman import (
     update_filter,
 )
 from larl.statespace.steady_state import common_measurement, steady_state
+from larl.theory._burn_in import burn_in_steps
 from larl.theory.expected_maximum import expected_best_mean
+from larl.theory.glm_floor import random_glm_regret, simulated_glm_regrets
 from larl.theory.markov_floor import random_markov_regret, simulated_regrets
 from larl.worlds.base import LinearGaussianWorld
 from larl.worlds.kernels import advance, begin
+from larl.worlds.latent_glm import LatentGLM
 from larl.worlds.latent_markov import LatentMarkov
 
 Floats = NDArray[np.float64]
-FilterableWorld = LinearGaussianWorld | LatentMarkov
+FilterableWorld = LinearGaussianWorld | LatentMarkov | LatentGLM
 TRIALS, STEPS = 100, 4000  # of a simulated floor
+GLM_STEPS = 500  # of one in a LatentGLM: a particle filter is slow
 
 
 def _validate_world(function: str, world: Any) -> None:
-    """Raise InvalidValue if there is no exact filter for the world."""
+    """Raise InvalidValue if there is no filter for the world."""
     if not isinstance(world, FilterableWorld):
-        accepted = "a larl.LatentAR, a larl.LatentVAR or a larl.worlds.LatentMarkov"
+        accepted = "a larl.LatentAR, a larl.LatentVAR, a larl.worlds.LatentMarkov or a larl.worlds.LatentGLM"
         raise InvalidValue(function, "world", world, accepted)
 
 
@@ -47,13 +51,13 @@ def regret_floor(world: FilterableWorld) -> float:
     """Return the long-run expected regret per step of the policy that knows all parameters and filters exactly.
 
     If every arm measures the same y = uᵀz equally well, the filter's prediction is ỹ ~ N(uᵀm, uᵀ(S − P)u), and the
-    regret is E max_a(μ_a + b_a y) − E max_a(μ_a + b_a ỹ). Otherwise, and in a LatentMarkov, the information depends on
-    the arms played, and the floor is simulated: ``greedy_regret(world).mean``. A policy that explores to gain
-    information may then have less regret, but not less than `regret_lower_bound`.
+    regret is E max_a(μ_a + b_a y) − E max_a(μ_a + b_a ỹ). Otherwise, and in a LatentMarkov or LatentGLM, the
+    information depends on the arms played, and the floor is simulated: ``greedy_regret(world).mean``. A policy that
+    explores to gain information may then have less regret, but not less than `regret_lower_bound`.
 
     Parameters
     ----------
-    world : LatentAR, LatentVAR or LatentMarkov
+    world : LatentAR, LatentVAR, LatentMarkov or LatentGLM
         The world.
 
     Returns
@@ -68,8 +72,8 @@ def regret_floor(world: FilterableWorld) -> float:
     0.279
     """
     _validate_world("regret_floor", world)
-    measurement = None if isinstance(world, LatentMarkov) else common_measurement(world)
-    if measurement is None or isinstance(world, LatentMarkov):
+    measurement = common_measurement(world) if isinstance(world, LinearGaussianWorld) else None
+    if measurement is None or not isinstance(world, LinearGaussianWorld):
         return greedy_regret(world).mean
     u, b, _ = measurement
     m, steady = world.m, steady_state(world)
@@ -105,21 +109,24 @@ def _simulate_greedy(latent: Any, start: Any, seed: int, burn_in: int, steps: in
         regret[trial] = total / steps
 
 
-def greedy_regret(world: FilterableWorld, trials: int = TRIALS, steps: int = STEPS, seed: int = 0) -> SimulatedMean:
-    """Simulate the long-run regret per step of `KalmanOracle` (in a LatentMarkov: `MarkovOracle`).
+def greedy_regret(
+    world: FilterableWorld, trials: int = TRIALS, steps: int | None = None, seed: int = 0
+) -> SimulatedMean:
+    """Simulate the long-run regret per step of the policy that knows the world's parameters and plays greedily.
 
-    It plays the arm with the largest expected mean under the exact filter.
+    It is `KalmanOracle`, in a LatentMarkov `MarkovOracle` and in a LatentGLM `FilterOracle`: the arm with the largest
+    expected mean under the exact filter, or under a particle filter in a LatentGLM.
 
     Trials have a stationary start. Steps count after a burn-in that reduces the influence of the start to 0.1%.
 
     Parameters
     ----------
-    world : LatentAR, LatentVAR or LatentMarkov
+    world : LatentAR, LatentVAR, LatentMarkov or LatentGLM
         The world.
     trials : int, >= 2, default 100
         Number of simulated trials.
-    steps : int, >= 1, default 4000
-        Number of counted steps per trial.
+    steps : int, >= 1, optional
+        Number of counted steps per trial; by default 4000, in a LatentGLM 500.
     seed : int, >= 0, default 0
         The same seed gives the same result.
 
@@ -134,9 +141,12 @@ def greedy_regret(world: FilterableWorld, trials: int = TRIALS, steps: int = STE
     >>> round(larl.theory.greedy_regret(larl.worlds.paper(1), trials=20, steps=500).mean, 2)
     0.26
     """
+    _validate_world("greedy_regret", world)
+    steps = (GLM_STEPS if isinstance(world, LatentGLM) else STEPS) if steps is None else steps
     trials, steps = integer(2)("greedy_regret", "trials", trials), integer(1)("greedy_regret", "steps", steps)
     seed = integer(0, 2**63 - 1)("greedy_regret", "seed", seed)
-    _validate_world("greedy_regret", world)
+    if isinstance(world, LatentGLM):
+        return _simulated_mean(np.array(simulated_glm_regrets(world, trials, steps, seed, is_full=False)))
     if isinstance(world, LatentMarkov):
         return _simulated_mean(np.array(simulated_regrets(world, trials, steps, seed, is_full=False)))
     return _greedy_regret(world, trials, steps, seed)
@@ -151,8 +161,7 @@ def _simulated_mean(regret: Floats) -> SimulatedMean:
 def _greedy_regret(world: LinearGaussianWorld, trials: int, steps: int, seed: int) -> SimulatedMean:
     """Compute `greedy_regret` once per set of arguments."""
     stationary: Any = replace(world, start="stationary")  # type: ignore[type-var]
-    burn_in = world.k + math.ceil(math.log(1e-3) / math.log(min(max(world.spectral_radius, 1e-3), 0.999)))
-    regret = np.empty(trials)
+    burn_in, regret = burn_in_steps(world.k, world.spectral_radius), np.empty(trials)
     _simulate_greedy(stationary.latent(), initial_filter_state(stationary), seed, burn_in, steps, regret)
     return _simulated_mean(regret)
 
@@ -161,12 +170,12 @@ def regret_lower_bound(world: FilterableWorld) -> float:
     """Return a long-run regret per step that no policy can go below.
 
     It is the regret with full information: every step shows the rewards of all arms. With P the error covariance of
-    that filter, it is E max_a(μ_a + β_aᵀz) for z ~ N(m, S) minus the same for z ~ N(m, S − P). In a LatentMarkov the
-    filter is simulated (100 trials of 4,000 steps).
+    that filter, it is E max_a(μ_a + β_aᵀz) for z ~ N(m, S) minus the same for z ~ N(m, S − P). In a LatentMarkov or
+    LatentGLM the filter is simulated (100 trials of 4,000 or 500 steps).
 
     Parameters
     ----------
-    world : LatentAR, LatentVAR or LatentMarkov
+    world : LatentAR, LatentVAR, LatentMarkov or LatentGLM
         The world.
 
     Returns
@@ -183,7 +192,9 @@ def regret_lower_bound(world: FilterableWorld) -> float:
     """
     _validate_world("regret_lower_bound", world)
     if isinstance(world, LatentMarkov):
-        return _simulated_mean(np.array(simulated_regrets(world, TRIALS, STEPS, 0, is_full=True))).mean
+        return float(np.mean(simulated_regrets(world, TRIALS, STEPS, 0, is_full=True)))
+    if isinstance(world, LatentGLM):
+        return float(np.mean(simulated_glm_regrets(world, TRIALS, GLM_STEPS, 0, is_full=True)))
     m, cov = world.m, _full_information_cov(world)
     stationary = world.stationary_cov[:m, :m]
     difference = _stationary_best_mean(world, stationary) - _stationary_best_mean(world, stationary - cov[:m, :m])
@@ -209,7 +220,7 @@ def random_regret(world: FilterableWorld) -> float:
 
     Parameters
     ----------
-    world : LatentAR, LatentVAR or LatentMarkov
+    world : LatentAR, LatentVAR, LatentMarkov or LatentGLM
         The world.
 
     Returns
@@ -226,6 +237,8 @@ def random_regret(world: FilterableWorld) -> float:
     _validate_world("random_regret", world)
     if isinstance(world, LatentMarkov):
         return random_markov_regret(world)
+    if isinstance(world, LatentGLM):
+        return random_glm_regret(world)
     average = float(np.mean(world.system.mu + world.loadings @ world.long_run_mean))
     return _stationary_best_mean(world, world.stationary_cov[: world.m, : world.m]) - average
 
@@ -235,7 +248,7 @@ def predictability(world: FilterableWorld) -> float:
 
     Parameters
     ----------
-    world : LatentAR, LatentVAR or LatentMarkov
+    world : LatentAR, LatentVAR, LatentMarkov or LatentGLM
         The world.
 
     Returns

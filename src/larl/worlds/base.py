@@ -71,7 +71,7 @@ class World:
     k: int
 
     def latent(self) -> Any:
-        """Return the State of the world before a trial: a NamedTuple for kernels, with each arm's `means` and `sd`."""
+        """Return the State of the world before a trial: a NamedTuple for kernels, with the `means` of the arms."""
         raise TypeError(f"{type(self).__name__} must define latent()")
 
     def state_of(self, latent: Any) -> Any:  # noqa: ARG002

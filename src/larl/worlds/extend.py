@@ -22,8 +22,8 @@ def register_latent(
     Parameters
     ----------
     state : type
-        NamedTuple class of what `World.latent` returns, with at least the arrays ``means`` and ``sd``, one number for
-        each arm.
+        NamedTuple class of what `World.latent` returns, with at least the array ``means``, one number for each arm, and
+        another ``sd`` unless `draw_reward_` is given.
     begin_ : callable
         ``begin(latent, seed, trial) -> None`` draws the start of a trial, with ``start_bits(seed, trial)``.
     advance_ : callable

@@ -17,8 +17,8 @@ MAX_ETA = 1e100
 MAX_LOG_SHAPE = 30.0  # of the positive part of a hurdle reward
 LEAST_SHARE = 1e-200  # of `upper`: the least positive reward
 LEAST_SD = 1e-50  # of normal noise in a likelihood
-TAIL = 12.0  # a count is below its mean by more than TAIL standard deviations with probability < exp(−TAIL²/2)
-LEAST_PROBABILITY = 1e-30  # of a count above its mean, where the search of a quantile ends
+NEGLIGIBLE = -100.0  # log-probability of a count far below the mean, from which a quantile is searched
+LEAST_PROBABILITY = 1e-30  # of a count above its mean, at which the search ends
 SQRT2, LOG_SQRT_2PI = math.sqrt(2.0), 0.5 * math.log(2.0 * math.pi)
 
 
@@ -131,14 +131,28 @@ def log_count_probability(count: float, mean: float, dispersion: float) -> float
     return ways + count * math.log(mean / (mean + size)) - size * math.log1p(dispersion * mean)
 
 
+@inline
+def first_count(mean: float, dispersion: float) -> float:
+    """Return 0, or a count below the mode below which the distribution function is 0 to all digits.
+
+    It is the least count whose log-probability is `NEGLIGIBLE` or more: below the mode, probabilities increase.
+    """
+    low, high = 0.0, max(math.floor(mean * (1.0 - dispersion)), 0.0)  # high is at most the mode
+    if log_count_probability(low, mean, dispersion) >= NEGLIGIBLE:
+        return low
+    while high - low > 1.0:
+        middle = math.floor(0.5 * (low + high))
+        if log_count_probability(middle, mean, dispersion) >= NEGLIGIBLE:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
 @inner
 def count_quantile(mean: float, dispersion: float, noise: float) -> float:
-    """Return the least count whose distribution function exceeds Φ(noise), by adding up probabilities.
-
-    The sum begins `TAIL` standard deviations below the mean, where the distribution function is 0 to all digits.
-    """
-    level = normal_cdf(noise)
-    count = max(math.floor(mean - TAIL * math.sqrt(mean + dispersion * mean * mean)), 0.0)
+    """Return the least count whose distribution function exceeds Φ(noise), by adding up probabilities."""
+    level, count = normal_cdf(noise), first_count(mean, dispersion)
     probability = math.exp(log_count_probability(count, mean, dispersion))
     total = probability
     while total <= level and (count < mean or probability > LEAST_PROBABILITY):
