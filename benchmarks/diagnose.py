@@ -1,6 +1,7 @@
 """Error rates, coverage and run time of `larl diagnose`: the tables and the figure of docs/diagnose.md.
 
-python benchmarks/diagnose.py [--logs 400]           all tables (about fifteen minutes)
+python benchmarks/diagnose.py [--logs 400]           all tables (about an hour)
+python benchmarks/diagnose.py --only rewards         only the tables of binary, count and bounded rewards
 python benchmarks/diagnose.py --only periods         only the tables of periods and of shared drift
 python benchmarks/diagnose.py --only times           only the run times
 """
@@ -27,10 +28,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.diagnosis.logs import constant_means, simulate_logs, stationary
 
 from diagnose_periods import SEED, format_rate, period_rows, shared_drift_rows
+from diagnose_rewards import reward_drift_rows, reward_fit_rows
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- made by benchmarks/diagnose.py -->", "<!-- end -->"
 PERIODS_BEGIN, PERIODS_END = "<!-- periods: made by benchmarks/diagnose.py -->", "<!-- end of periods -->"
+REWARDS_BEGIN, REWARDS_END = "<!-- rewards: made by benchmarks/diagnose.py -->", "<!-- end of rewards -->"
 TIMES_BEGIN, TIMES_END = "<!-- times: made by benchmarks/diagnose.py -->", "<!-- end of times -->"
 
 
@@ -194,6 +197,27 @@ def write_periods(count: int) -> None:
     write_part(PERIODS_BEGIN, PERIODS_END, parts)
 
 
+def write_rewards(count: int) -> None:
+    """Write the tables of binary, count and bounded rewards."""
+    few = max(count // 2, 10)
+    parts = [
+        f"Percent of {count:,} logs without drift in which drift is reported (p ≤ {SIGNIFICANCE_LEVEL}), "
+        "± one standard error, by units × steps and policy:",
+        "",
+        *reward_drift_rows(count, has_drift=False),
+        "",
+        f"The same for {count:,} logs with drift (γ = 0.9; the state moves two arms in opposite directions):",
+        "",
+        *reward_drift_rows(count, has_drift=True),
+        "",
+        f"Fits of order 1 to {few} of these logs with random choice, by the model that is chosen and by the one for "
+        "continuous rewards:",
+        "",
+        *reward_fit_rows(few),
+    ]
+    write_part(REWARDS_BEGIN, REWARDS_END, parts)
+
+
 def write_times() -> None:
     """Write the run times."""
     diagnosis_seconds(100)  # compile before measuring
@@ -206,12 +230,14 @@ def write_times() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--logs", type=int, default=400)
-    parser.add_argument("--only", choices=["periods", "times"])
+    parser.add_argument("--only", choices=["periods", "rewards", "times"])
     options = parser.parse_args()
     count, slow_count = options.logs, max(options.logs // 8, 10)
-    if options.only != "times":
+    if options.only in (None, "periods"):
         write_periods(max(count // 4, 10))
-    if options.only != "periods":
+    if options.only in (None, "rewards"):
+        write_rewards(count)
+    if options.only in (None, "times"):
         write_times()
     if options.only:
         return

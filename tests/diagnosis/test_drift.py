@@ -1,5 +1,8 @@
 """The test of drift: exact by construction, correct on simulated logs, invariant to units of the reward."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +14,14 @@ from larl.diagnosis.drift import (
     SIGNIFICANCE_LEVEL,
     cells_of,
     find_drift,
+    has_frequent_value,
     min_p_value,
     residuals,
+    residuals_of_frequent_values,
+    studentise,
 )
 from larl.diagnosis.kernels import pair_sums
-from tests.diagnosis.logs import constant_means, simulate_logs, stationary
+from tests.diagnosis.logs import constant_means, simulate_binary, simulate_logs, stationary
 
 LOGS = 120
 
@@ -114,3 +120,60 @@ def test_undetected_weak_drift_reports_rewards_needed():
     drift = find_drift(make_log(next(simulate_logs(weak, 60, 1, 3))))
     assert drift.verdict == "none"
     assert drift.rewards_needed > drift.degrees_of_freedom
+
+
+def win_stay_log(seed: int, units: int = 30, steps: int = 20, rate: float = 0.1) -> pd.DataFrame:
+    """Return a log without drift of a policy that repeats an arm after a success and changes it after a failure."""
+    generator = np.random.default_rng(seed)
+    arms, rewards = np.empty((units, steps), int), (generator.random((units, steps)) < rate).astype(float)
+    arms[:, 0] = generator.integers(2, size=units)
+    for t in range(1, steps):
+        arms[:, t] = np.where(rewards[:, t - 1] == 1.0, arms[:, t - 1], 1 - arms[:, t - 1])
+    unit, step = np.repeat(np.arange(units), steps), np.tile(np.arange(steps), units)
+    return pd.DataFrame({"u": unit, "t": step, "a": arms.ravel(), "r": rewards.ravel()})
+
+
+def test_win_stay_on_rare_rewards_is_not_drift():
+    # 60 logs: at the level of 2.5%, more than 5 are reported with probability 0.004. Without shrinkage and
+    # studentisation a third of them is.
+    assert drift_rate(win_stay_log(seed) for seed in range(60)) <= 5 / 60
+
+
+@pytest.mark.parametrize(("mu", "bound"), [(0.0, 0.7), (-2.2, 0.4)])
+def test_drift_of_binary_rewards_is_detected(mu, bound):
+    # 40 logs of 200 steps. The powers are about 90% and 70%: more than three standard errors above the bounds.
+    assert drift_rate(simulate_binary(0.9, 1, 200, seed, mu=mu) for seed in range(40)) >= bound
+
+
+def test_frequent_values_are_those_of_the_log():
+    assert has_frequent_value(make_log(simulate_binary(0.9, 1, 60, 0)))
+    assert has_frequent_value(make_log(simulate_binary(0.9, 1, 60, 0).assign(x=np.arange(60)), context="x"))
+    assert not has_frequent_value(make_log(next(simulate_logs(stationary(1), 60, 1, 0))))
+
+
+def test_shrunk_residuals_permute_with_their_rewards_and_are_scale_invariant():
+    # This makes the test exact: a permutation of a cell's rewards is one of its residuals.
+    frame = simulate_binary(0.9, 4, 30, 2)
+    log = make_log(frame)
+    order, first = cells_of(log)
+    reward = log.reward.copy()
+    for start, end in pairwise(first):
+        reward[order[start:end]] = reward[order[start:end]][::-1]
+    expected = residuals_of_frequent_values(log)
+    for start, end in pairwise(first):
+        expected[order[start:end]] = expected[order[start:end]][::-1]
+    np.testing.assert_allclose(residuals_of_frequent_values(replace(log, reward=reward)), expected, atol=1e-12)
+    scaled = residuals_of_frequent_values(make_log(frame.assign(r=1e20 * frame.r)))
+    np.testing.assert_allclose(scaled, residuals_of_frequent_values(log), atol=1e-9)
+
+
+def test_studentised_sums_do_not_depend_on_the_size_of_their_products():
+    generator = np.random.default_rng(0)
+    products = generator.normal(size=(50, 1, 1, 1)) * np.array([1.0, 3.0])
+    sums, squares = products.sum(axis=0), (products**2).sum(axis=0)
+    result = studentise(sums, squares, np.full(sums.shape, 50.0))
+    np.testing.assert_allclose(result, sums / np.sqrt(squares / 50.0))
+    np.testing.assert_allclose(
+        result[..., 0], studentise(9.0 * sums, 81.0 * squares, np.full(sums.shape, 50.0))[..., 0]
+    )
+    assert (studentise(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1))) == 0.0).all()

@@ -11,8 +11,9 @@ import larl
 from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import forecast_variances, order_weights, shortest_range
-from larl.diagnosis.fit import Model, fisher_scoring, fit_orders
+from larl.diagnosis.fit import fisher_scoring, fit_orders
 from larl.diagnosis.log import Log
+from larl.diagnosis.model import Model
 from larl.diagnosis.subsample import subsample
 from larl.statespace.durbin_levinson import ar_from_partial_autocorrelations
 from larl.statespace.smoother import ARParameters, innovations, smooth

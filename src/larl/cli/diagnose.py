@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -46,6 +46,10 @@ def diagnose(
             "--day-first/--month-first", help="Order of dates like 03/04/2026.", show_default="inferred from the column"
         ),
     ] = None,
+    rewards: Annotated[
+        str | None,
+        typer.Option(help="Model of the rewards: binary, count or continuous.", show_default="inferred from them"),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page, table and data.")] = Path("results/diagnosis"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     replay: Annotated[
@@ -72,6 +76,7 @@ def diagnose(
             context=context or None,
             clock_grid=clock_grid,
             day_first=day_first,
+            rewards=cast(Any, rewards),
             seed=seed,
             replay=replay,
             threads=threads,

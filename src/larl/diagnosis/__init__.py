@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from larl._core.progress import Progress
-from larl._core.validation import InvalidValue, boolean, integer, optional
+from larl._core.validation import InvalidValue, boolean, integer, one_of, optional
 from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import Estimates, estimate
 from larl.diagnosis.fit import ORDERS, fit_orders
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import remove_periods
+from larl.diagnosis.rewards import MODELS, choose_reward_model
 from larl.diagnosis.shared_drift import find_shared_drift
 from larl.diagnosis.subsample import keep_most_played, max_rows, subsample
 from larl.logs.rows import Columns
@@ -41,6 +42,7 @@ def diagnose(
     context: str | Sequence[str] | None = None,
     clock_grid: bool = False,
     day_first: bool | None = None,
+    rewards: 'Literal["binary", "count", "continuous"] | None' = None,
     seed: int = 0,
     replay: bool = True,
     threads: int | None = None,
@@ -66,6 +68,9 @@ def diagnose(
         Whether to count steps on the clock. By default a step is a decision of the unit.
     day_first : bool, optional
         Whether dates such as 03/04/2026 have the day first. Needed only if the column is ambiguous.
+    rewards : {"binary", "count", "continuous"}, optional
+        Model of the rewards: Bernoulli, negative binomial or normal. By default the rewards decide: all 0 or 1;
+        whole numbers from 0 on that do not look like a bounded scale; all others. The notes say which and why.
     seed : int, >= 0, default 0
         The same log and seed give the same diagnosis.
     replay : bool, default True
@@ -99,11 +104,16 @@ def diagnose(
     optional(boolean())("diagnose", "day_first", day_first)
     if not (unit is None or unit is False or isinstance(unit, str)):
         raise InvalidValue("diagnose", "unit", unit, "the name of a column, None, or False for a log of one unit")
+    optional(one_of(*MODELS))("diagnose", "rewards", rewards)
+    if context is not None and rewards in ("binary", "count"):
+        accepted = "None or 'continuous' with a context: without its effect, rewards are no whole numbers"
+        raise InvalidValue("diagnose", "rewards", rewards, accepted)
     columns: Columns = {"time": time, "action": action, "reward": reward, "unit": unit}
     with Progress(4 + 2 * len(ORDERS), progress) as bar:
         log = make_log(frame, columns, context=context, clock_grid=clock_grid, day_first=day_first)
         bar.finish_steps(1)
         log, periods = remove_periods(log)
+        model = choose_reward_model(log, rewards)
         drift, shared_drift = find_drift(log, seed), find_shared_drift(log, seed)
         bar.finish_steps(3)
         fitted = keep_most_played(log)
@@ -111,7 +121,7 @@ def diagnose(
         estimates = None
         if drift.verdict != "unknown":
             direction = drift.direction[[log.labels.index(label) for label in fitted.labels]]
-            fits = fit_orders(fitted, direction, partial(bar.finish_steps, 1))
+            fits = fit_orders(fitted, direction, partial(bar.finish_steps, 1), model.model_class)
             estimates = estimate(fitted, fits, direction, drift.verdict == "drift", seed)
     result = None
     if replay and estimates is not None and fitted.arms > 1:
@@ -125,6 +135,7 @@ def diagnose(
         seed=seed,
         periods=periods,
         shared_drift=shared_drift,
+        rewards=model,
     )
 
 

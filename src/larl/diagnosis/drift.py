@@ -4,6 +4,10 @@ With a latent process the product of residuals ℓ steps apart has expectation �
 are the arms played. C_ℓ is the matrix of sums of these products for each pair of arms, divided by the square root of
 their plays. It is close to a multiple of ββᵀ. β is unknown, so the statistics are largest eigenvalues of combinations
 of the C_ℓ. Weights φ^ℓ for several φ detect persistence and alternation; sums of C_ℓ² detect any other memory.
+
+If one value is frequent, as in binary rewards, counts and rewards that are often 0, two things change, because a policy
+that reacts to such rewards pairs rare values in a way that permutations do not (`residuals_of_frequent_values`,
+`studentise`).
 """
 
 import math
@@ -23,6 +27,7 @@ MANY_ARMS, MANY_ROWS = 20, 20_000
 # The test is not exact for logs of policies that react to rewards. This level keeps their error rate below 0.05.
 SIGNIFICANCE_LEVEL = 0.025
 MIN_DEGREES_OF_FREEDOM = 20  # with fewer there is no test
+FREQUENT_SHARE = 0.1  # of the rewards; a value with at least this share is frequent
 
 
 class Drift(NamedTuple):
@@ -76,6 +81,46 @@ def residuals(log: Log) -> tuple[Floats, int]:
     return np.where(sd[log.arm] > 0.0, result / divisor, 0.0), int(degrees[sd > 0.0].sum())
 
 
+def has_frequent_value(log: Log) -> bool:
+    """Whether one value makes up at least 10% of the rewards, as they are in the log."""
+    return bool(np.unique(log.observed_rewards, return_counts=True)[1].max() >= FREQUENT_SHARE * log.rows)
+
+
+def residuals_of_frequent_values(log: Log) -> Floats:
+    """Return residuals from means of each unit and arm that are shrunk towards the mean of the arm.
+
+    In a short log of a unit the mean of its own rewards depends on what the policy did after a rare reward. The weight
+    of a unit's own mean is τ²/(τ² + σ²/n), with n its rewards and τ² the variance between units. The weights depend on
+    nothing that permutations within cells change, so the test stays exact if actions do not depend on rewards.
+    """
+    order, first = cells_of(log)
+    size, arm = np.diff(first), log.arm[order[first[:-1]]]
+    scale = float(np.abs(log.reward).max()) or 1.0
+    by_cell = log.reward[order] / scale
+    own = np.add.reduceat(by_cell, first[:-1]) / size
+    squares = np.add.reduceat((by_cell - np.repeat(own, size)) ** 2, first[:-1])
+    plays, cells = np.bincount(arm, size, log.arms), np.bincount(arm, minlength=log.arms)
+    mean = np.bincount(arm, size * own, log.arms) / np.maximum(plays, 1)
+    variance = np.bincount(arm, squares, log.arms) / np.maximum(plays - cells, 1)
+    between = np.bincount(arm, size * (own - mean[arm]) ** 2, log.arms) - (cells - 1) * variance
+    spread = plays - np.bincount(arm, size**2, log.arms) / np.maximum(plays, 1)
+    tau_squared = np.maximum(between, 0.0) / np.maximum(spread, 1e-9)
+    weight = tau_squared[arm] / np.maximum(tau_squared[arm] + variance[arm] / size, 1e-300)
+    result, sd = np.empty(log.rows), np.sqrt(variance)
+    result[order] = by_cell - np.repeat(mean[arm] + weight * (own - mean[arm]), size)
+    return np.where(sd[log.arm] > 1e-9, result / np.maximum(sd[log.arm], 1e-9), 0.0)
+
+
+def studentise(sums: Floats, squares: Floats, counts: Floats) -> Floats:
+    """Return sums of products, divided by the root of their mean squared product.
+
+    A policy that stays after a rare success always pairs the success, a large residual, with the next reward. The
+    variance of such sums is larger than that of their permutations; after this step it is equal.
+    """
+    scale = np.sqrt(counts / np.maximum(squares, 1e-300))
+    return np.where(squares > 1e-12 * counts, sums * scale, 0.0)
+
+
 def statistics(sums: Floats, plays: Ints) -> Floats:
     """Return (logs, statistics) for the pair sums of several logs. Larger values indicate more drift."""
     scale = 1.0 / np.sqrt(np.maximum(plays, 1))
@@ -105,6 +150,9 @@ def min_p_value(values: Floats) -> float:
 def find_drift(log: Log, seed: int = 0) -> Drift:
     """Run the test with 999 permutations of the rewards within each arm of each unit; 199 for large logs."""
     residual, degrees_of_freedom = residuals(log)
+    is_studentised = has_frequent_value(log)
+    if is_studentised:
+        residual = residuals_of_frequent_values(log)
     order, first = cells_of(log)
     is_small = log.arms <= MANY_ARMS and log.rows <= MANY_ROWS
     sums = np.zeros((1 + (PERMUTATIONS if is_small else FEWER_PERMUTATIONS), LAGS, log.arms, log.arms))
@@ -120,7 +168,7 @@ def find_drift(log: Log, seed: int = 0) -> Drift:
             direction=np.ones(log.arms),
         )
     permuted_pair_sums(log.arm, log.gap, order, first, LAGS, residual, seed, sums[1:])
-    values = statistics(sums, log.plays)
+    values = statistics(_studentise_all(log, residual, seed, sums) if is_studentised else sums, log.plays)
     direction = _direction(sums[0], log.plays)
     lags = _autocorrelation(sums, log, direction)
     return Drift(
@@ -131,6 +179,15 @@ def find_drift(log: Log, seed: int = 0) -> Drift:
         band=np.quantile(lags[1:], [0.025, 0.975], axis=0),
         direction=direction,
     )
+
+
+def _studentise_all(log: Log, residual: Floats, seed: int, sums: Floats) -> Floats:
+    """Return the studentised pair sums of the log and of its permutations. Equal seeds give equal permutations."""
+    squares, counts = np.zeros(sums.shape), np.zeros(sums.shape[1:])
+    pair_sums(log.arm, log.gap, LAGS, residual**2, squares[0])
+    permuted_pair_sums(log.arm, log.gap, *cells_of(log), LAGS, residual**2, seed, squares[1:])
+    pair_sums(log.arm, log.gap, LAGS, np.ones(log.rows), counts)
+    return studentise(sums, squares, counts)
 
 
 def _direction(sums: Floats, plays: Ints) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from larl.diagnosis.fit import Fit, fit_tied
 from larl.diagnosis.kernels import Floats
 from larl.diagnosis.log import Log
+from larl.diagnosis.model import first_setting
 from larl.diagnosis.short_repr import short_repr
 from larl.statespace.smoother import ARParameters, smooth
 
@@ -46,6 +47,7 @@ class PosteriorDraw(NamedTuple):
     log_regret: float  # per step, of the log's own choices, relative to knowing the state
     z: Floats  # (rows,) smoothed state
     variance: Floats  # (rows,) of the smoothed state
+    kind: str = "continuous"  # of rewards
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -111,14 +113,14 @@ def estimate(log: Log, fits: Sequence[Fit], direction: Floats, has_drift: bool, 
     best = int(weights.argmax())
     counts = np.bincount(generator.choice(weights.size, DRAWS, p=weights), minlength=weights.size)
     draws = [
-        summarise_draw(log, fits[order], theta, generator)
+        summarise_draw(fits[order], theta, generator)
         for order in np.flatnonzero(counts).tolist()
         for theta in fits[order].draws(int(counts[order]), generator)
     ]
     draws = [draws[i] for i in generator.permutation(DRAWS)]
     best_fit = max(fits[1:], key=lambda fit: fit.log_evidence)
-    errors, _ = best_fit.model.innovations(best_fit.theta[None])
-    deviations = log.reward - best_fit.model.centre[log.arm]
+    errors = best_fit.model.prediction_errors(best_fit.theta)
+    deviations = log.reward - best_fit.model.reward_centre[log.arm]
     return Estimates(
         fits=fits,
         weights=weights,
@@ -142,33 +144,27 @@ def _same_beta_p_value(fit: Fit, direction: Floats) -> float:
     return float(gammaincc((arms - 1) / 2.0, max(ratio, 0.0)))
 
 
-def summarise_draw(log: Log, fit: Fit, theta: Floats, generator: np.random.Generator) -> PosteriorDraw:
+def summarise_draw(fit: Fit, theta: Floats, generator: np.random.Generator) -> PosteriorDraw:
     """Return the quantities that follow from one draw of the parameters and one draw of the state's path."""
-    parameters = fit.model.parameters(theta[None])
-    single = _first_setting(parameters)
-    z, variance, predicted_cov = smooth_state(log, log.reward, single)
-    plays = log.plays / log.rows
-    from_state = float(plays @ single.beta**2)
-    total = float(plays @ (single.beta**2 + single.variance))
-    known = np.maximum(1.0 - forecast_variances(single.gammas, float(single.shock), predicted_cov), 0.0)
-    path = z + _smoothing_error(log, single, generator)
-    regrets = mean_regrets(log, single.mu, single.beta, path)
+    model, parameters = fit.model, fit.model.parameters(theta[None])
+    log, reward, gaussian = model.gaussian_form(theta)
+    z, variance, predicted_cov = smooth_state(log, reward, gaussian)
+    known = np.maximum(1.0 - forecast_variances(gaussian.gammas, float(gaussian.shock), predicted_cov), 0.0)
+    state_share, forecasts = model.variance_shares(first_setting(parameters), known)
+    path = z + _smoothing_error(log, gaussian, generator)
+    regrets = model.regrets(first_setting(parameters), path)
     return PosteriorDraw(
-        order=fit.model.order,
+        order=model.order,
         parameters=parameters,
-        state_share=from_state / total,
-        forecasts=from_state / total * known,
+        state_share=state_share,
+        forecasts=forecasts,
         fixed_arm_regret=regrets.fixed_arm,
         switch_share=regrets.switch_share,
         log_regret=regrets.log,
         z=z,
         variance=np.maximum(variance, 0.0),
+        kind=model.kind,
     )
-
-
-def _first_setting(parameters: ARParameters) -> Any:
-    """Return the first of several settings, without the leading axis."""
-    return ARParameters(*(part[0] for part in parameters))
 
 
 def smooth_state(log: Log, reward: Floats, parameters: Any) -> tuple[Floats, Floats, Floats]:
@@ -205,21 +201,3 @@ def forecast_variances(gammas: Floats, shock: float, predicted_cov: Floats) -> F
         cov = companion @ cov @ companion.T
         cov[0, 0] += shock
     return variances
-
-
-class MeanRegrets(NamedTuple):
-    """Mean regret per row of the log, relative to knowing the state."""
-
-    fixed_arm: float  # of the arm that is best on average
-    switch_share: float  # share of rows at which another arm is better than that arm
-    log: float  # of the arms that were played
-
-
-def mean_regrets(log: Log, mu: Floats, beta: Floats, z: Floats) -> MeanRegrets:
-    """Return means over rows t of max_a(μ_a + β_a z_t) minus μ_a + β_a z_t of the arm in question."""
-    best, arm = np.full(z.size, -np.inf), int(np.argmax(mu + beta * z.mean()))
-    for other in range(mu.size):
-        np.maximum(best, mu[other] + beta[other] * z, out=best)
-    fixed = mu[arm] + beta[arm] * z
-    logged = best - mu[log.arm] - beta[log.arm] * z
-    return MeanRegrets(float(np.mean(best - fixed)), float(np.mean(best > fixed)), float(logged.mean()))

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from larl.diagnosis.estimates import MIN_SHARE, PosteriorDraw
-from larl.diagnosis.replay import KALMAN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +86,13 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     figure, (above, below) = _new_figure(4.6, theme, rows=2)
     step, arms = log.step[rows] + 1, log.arm[rows]
     common = np.argsort(-np.bincount(arms, minlength=log.arms), kind="stable")[:MAX_COLOURED_ARMS]
+    # Arms of binary rewards have a line each; else their points would cover each other.
+    distance = 0.07 if diagnosis.rewards.kind == "binary" else 0.0
     for index, arm in enumerate(np.sort(common)):
         of_arm = arms == arm
         above.plot(
             step[of_arm],
-            log.reward[rows][of_arm],
+            log.reward[rows][of_arm] + distance * index,
             "os^Dv*"[index],
             markersize=3.5,
             alpha=0.85,
@@ -103,6 +104,8 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     if rest.any():
         above.plot(step[rest], log.reward[rows][rest], ".", color=theme.muted, markersize=3, label="other arms")
     above.set_ylabel("reward")
+    if distance:
+        above.set_yticks([0.0, 1.0])
     legend = figure.legend(
         *above.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9, frameon=False, title="arm"
     )
@@ -177,12 +180,12 @@ def plot_saved(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     """Plot what each candidate saves per step compared with the log's own choices, with 95% intervals."""
     replay = diagnosis.replay
     assert replay is not None
-    names = [KALMAN, *replay.ranked][::-1]
+    names = [replay.oracle, *replay.ranked][::-1]
     figure, (axis,) = _new_figure(0.7 + 0.36 * len(names), theme)
     savings = [replay.saving_of(name) for name in names]
     low, high = min(0.0, *(each.low for each in savings)), max(0.0, *(each.high for each in savings))
     for row, (name, (value, left, right)) in enumerate(zip(names, savings, strict=True)):
-        colour = theme.muted if name == KALMAN else theme.colours[1 if name == replay.best else 0]
+        colour = theme.muted if name == replay.oracle else theme.colours[1 if name == replay.best else 0]
         axis.plot([left, right], [row, row], color=colour, linewidth=2.5, solid_capstyle="round")
         axis.plot(value, row, "o", color=colour, markersize=5)
         weight = "bold" if name == replay.best else "normal"

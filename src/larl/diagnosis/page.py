@@ -5,9 +5,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from larl.diagnosis.answers import format_interval
+from larl.diagnosis.arm_table import SYMBOLS
 from larl.diagnosis.estimates import Interval
 from larl.diagnosis.figures import DARK, LIGHT, draw_figures
-from larl.diagnosis.replay import KALMAN, world_interval
+from larl.diagnosis.replay import world_interval
 from larl.simulation.figure import image
 
 if TYPE_CHECKING:
@@ -38,13 +39,22 @@ CAPTIONS = {
     "saved": "Reward per step that each policy would have saved in worlds fitted to the log, compared with the log's "
     "own choices: the mean over worlds and the central 95%.",
 }
+EQUATIONS = {
+    "continuous": "A reward is μ + β · state + noise.",
+    "binary": "The log odds of a reward of 1 are μ + β · state. If a unit has a level of its own, it is added.",
+    "count": "The mean m of a reward is exp(μ + β · state), its variance m + dispersion · m². If a unit has a level of "
+    "its own, it is added to the exponent.",
+}
 FIGURES_OF_ANSWERS = (("time", "memory"), (), ("forecasts",), ("orders",), ("saved",))
 
 
 def render_page(diagnosis: "Diagnosis") -> str:
     """Return the page as HTML."""
     pictures = _render_figures(diagnosis)
-    parts = [f"<p>{escape(diagnosis.about)}</p>", _render_summary(diagnosis)]
+    parts = [f"<p>{escape(diagnosis.about)}</p>"]
+    if diagnosis.estimates is not None:
+        parts.append(f'<p class="small">{escape(diagnosis.rewards.note)}</p>')
+    parts.append(_render_summary(diagnosis))
     for number, (answer, names) in enumerate(zip(diagnosis.answers, FIGURES_OF_ANSWERS, strict=True), 1):
         parts.append(f"<h2>{number}. {escape(answer.question)}</h2>")
         parts.append(f'<p class="verdict">{escape(answer.verdict)}</p><p>{escape(answer.answer)}</p>')
@@ -54,7 +64,7 @@ def render_page(diagnosis: "Diagnosis") -> str:
     parts += ["<h2>The arms</h2>", _render_arms(diagnosis)]
     if diagnosis.estimates is not None:
         scale = "The state has mean 0 and σ_z = 1; the arm with the largest |β| has β &gt; 0."
-        parts.append(f'<p class="small">A reward is μ + β · state + noise. {scale}</p>')
+        parts.append(f'<p class="small">{EQUATIONS[diagnosis.rewards.kind]} {scale}</p>')
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
         parts.append(f'<h2>How the log was read and analysed</h2><ul class="small">{items}</ul>')
@@ -103,7 +113,7 @@ def _render_replays(diagnosis: "Diagnosis") -> str:
     rows = [["the log's own choices", format_interval(world_interval(replay.log_regret)), ""]]
     rows += [
         [name, format_interval(replay.regret_of(name)), format_interval(replay.saving_of(name))]
-        for name in [*replay.ranked, KALMAN]
+        for name in [*replay.ranked, replay.oracle]
     ]
     return render_table(["policy", "regret per step", "saved per step"], rows)
 
@@ -111,12 +121,12 @@ def _render_replays(diagnosis: "Diagnosis") -> str:
 def _render_arms(diagnosis: "Diagnosis") -> str:
     """Return a table of arms with their plays, mean rewards and fitted parameters."""
     frame = diagnosis.arms()
-    header = ["arm", "plays", "mean reward"] + (["μ", "β", "noise sd"] if "mu" in frame else [])
+    names = [name for name in SYMBOLS if name in frame]
+    header = ["arm", "plays", "mean reward", *(SYMBOLS[name] for name in names)]
     rows = []
     for row in frame.to_dict("records"):
         cells = [str(row["arm"]), f"{row['plays']:,}", f"{row['mean']:.4g}"]
-        if "mu" in row:
-            intervals = [Interval(row[n], row[f"{n}_low"], row[f"{n}_high"]) for n in ("mu", "beta", "noise")]
-            cells += [format_interval(each) for each in intervals]
+        intervals = [Interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in names]
+        cells += [format_interval(each) for each in intervals]
         rows.append(cells)
     return render_table(header, rows)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from larl._core.progress import Progress
-from larl._core.validation import checked, numbers
 from larl.diagnosis.estimates import Interval, PosteriorDraw
+from larl.diagnosis.fitted_worlds import fitted_world, linear_world
 from larl.diagnosis.kernels import Floats
 from larl.diagnosis.short_repr import short_repr
 from larl.policies import (
@@ -21,6 +21,7 @@ from larl.policies import (
     AdaptiveLARL,
     Auto,
     DiscountedUCB,
+    FilterOracle,
     KalmanOracle,
     Policy,
     SharedLARL,
@@ -28,7 +29,6 @@ from larl.policies import (
 )
 from larl.simulation.compare import compare
 from larl.theory.lookback import predicted_regret
-from larl.worlds.latent_ar import LatentAR
 
 WORLDS = 15
 PREDICTED_WORLDS = 3  # in which regret is predicted, to choose an s for the replays
@@ -40,34 +40,13 @@ MAX_CONTEXT = 101  # length of LARL's context
 MAX_ARMS = 10  # with more, AdaptiveLARL, SharedLARL and Auto take minutes
 LOOKBACKS = (1, 2, 3, 5, 8, 12)  # values of s
 DISCOUNTS, WINDOWS = (0.9, 0.98), (10, 50)
-KALMAN = "Kalman filter, true parameters"
+KALMAN, PARTICLE = "Kalman filter, true parameters", "particle filter, true parameters"
+ORACLES: dict[str, tuple[str, Policy]] = {  # by kind of rewards: name and policy
+    "continuous": (KALMAN, KalmanOracle()),
+    "binary": (PARTICLE, FilterOracle(particles=200)),
+    "count": (PARTICLE, FilterOracle(particles=200)),
+}
 CLEARLY_WORSE_SHARE = 0.9  # of the worlds; a policy with more regret in this share is clearly worse
-
-
-@dataclass(frozen=True)
-class FittedWorld(LatentAR):
-    """A LatentAR in which each arm has its own noise: sd_a = `noises`[a]."""
-
-    noises: Sequence[float] = checked(numbers(2), (1.0, 1.0))
-
-    @property
-    def sd(self) -> Floats:
-        """Standard deviation of each arm's noise."""
-        return np.array(self.noises)
-
-
-def fitted_world(draw: PosteriorDraw) -> FittedWorld:
-    """Return the world of a draw in the log's units: σ_z = 1, a stationary start, and the largest |β| positive."""
-    one = draw.parameters
-    beta = one.beta[0] * np.sqrt(one.shock[0])
-    beta = beta * (np.sign(beta[np.abs(beta).argmax()]) or 1.0)
-    return FittedWorld(
-        gammas=one.gammas[0].tolist(),
-        beta=beta.tolist(),
-        mu=one.mu[0].tolist(),
-        noise="common",
-        noises=np.sqrt(one.variance[0]).tolist(),
-    )
 
 
 def policy_expression(spec: Policy) -> str:
@@ -89,14 +68,16 @@ class ReplayResult:
     lookbacks: Mapping[int, str]  # from s to the key of LARL(s)
     horizon: int
     notes: tuple[str, ...]
+    oracle: str = KALMAN  # the key of the filter with true parameters
 
     def __repr__(self) -> str:
         return short_repr(self)
 
     @property
     def ranked(self) -> list[str]:
-        """Candidates in order of mean regret, without the Kalman filter with true parameters."""
-        return sorted((name for name in self.regret if name != KALMAN), key=lambda name: self.regret_of(name).value)
+        """Candidates in order of mean regret, without the filter with true parameters."""
+        names = (name for name in self.regret if name != self.oracle)
+        return sorted(names, key=lambda name: self.regret_of(name).value)
 
     @property
     def best(self) -> str:
@@ -141,8 +122,9 @@ def world_interval(sample: Floats) -> Interval:
 
 
 def predicted_lookback(draws: Sequence[PosteriorDraw], rows: int) -> int:
-    """Return the s with the smallest predicted regret of LARL in the worlds of the first draws."""
-    worlds, horizon = [fitted_world(draw) for draw in draws[:PREDICTED_WORLDS]], min(max(rows, 2), MAX_HORIZON)
+    """Return the s with the smallest predicted regret of LARL in the worlds of the first draws, made linear."""
+    worlds = [linear_world(fitted_world(draw)) for draw in draws[:PREDICTED_WORLDS]]
+    horizon = min(max(rows, 2), MAX_HORIZON)
     accepted = range(min((MAX_CONTEXT - 1) // (2 * worlds[0].arms), max(LOOKBACKS)) + 1)
     return min(accepted, key=lambda s: sum(predicted_regret(world, s, horizon) for world in worlds))
 
@@ -178,37 +160,39 @@ def replay_policies(
 ) -> ReplayResult:
     """Simulate every candidate in the worlds of the first draws, for as many steps as the log has."""
     worlds = {f"{i}": fitted_world(draw) for i, draw in enumerate(draws[:WORLDS])}
+    oracle, oracle_policy = ORACLES[draws[0].kind]
     arms = len(draws[0].parameters.mu[0])
     horizon, trials, auto_trials = replay_size(len(worlds), arms, rows)
     notes = [f"Replays are {horizon} steps long" + (", the median of the log's units." if rows == horizon else ".")]
     specs = candidates(arms, lookback)
     comparisons: list[tuple[dict[str, Policy], int]] = [
-        ({policy_expression(spec): spec for spec in specs} | {KALMAN: KalmanOracle()}, trials)
+        ({policy_expression(spec): spec for spec in specs} | {oracle: oracle_policy}, trials)
     ]
     if auto_trials:
         comparisons.append(({policy_expression(Auto()): Auto()}, auto_trials))
         notes.append(
             f"Each candidate was simulated in {trials} trials in each of {len(worlds)} worlds. Auto, the slowest, was "
-            f"simulated in {auto_trials}; its regret is corrected by the Kalman filter's regret on the same trials."
+            f"simulated in {auto_trials}; its regret is corrected by the {oracle.split()[0]} filter's regret on the "
+            "same trials."
         )
     else:
         notes.append(
             f"AdaptiveLARL, SharedLARL and Auto are left out: with more than {MAX_ARMS} arms they take minutes."
         )
     regret: dict[str, Floats] = {}
-    reference = np.zeros((0, 0))  # (worlds, trials) regret of the Kalman filter
+    reference = np.zeros((0, 0))  # (worlds, trials) regret of the filter with true parameters
     for policies, count in comparisons:
         result = compare(policies, worlds, horizon=horizon, trials=count, seed=seed, threads=threads, progress=bar)
         total = result.total().transpose("policy", "world", "trial") / horizon
-        reference = total.sel(policy=KALMAN).values if KALMAN in policies else reference
+        reference = total.sel(policy=oracle).values if oracle in policies else reference
         # Control variate: all policies share the random numbers of a trial, so the filter's regret on the first trials,
         # compared with all trials, shows how easy the first trials are.
         correction = reference[:, :count].mean(axis=1) - reference.mean(axis=1)
         regret |= {name: total.sel(policy=name).values.mean(axis=1) - correction for name in policies}
-    regret[KALMAN] = regret.pop(KALMAN)  # last, as in every table
+    regret[oracle] = regret.pop(oracle)  # last, as in every table
     lookbacks = {spec.s: policy_expression(spec) for spec in specs if isinstance(spec, LARL)}
     log_regret = np.array([draw.log_regret for draw in draws[:WORLDS]])
-    return ReplayResult(regret, log_regret, lookbacks, horizon, tuple(notes))
+    return ReplayResult(regret, log_regret, lookbacks, horizon, tuple(notes), oracle)
 
 
 def total_steps(draws: int, arms: int, lookback: int, rows: int) -> int:

@@ -1,23 +1,26 @@
 """The result of `larl.diagnose`."""
 
 import json
-import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from larl._core.files import write_atomically
 from larl._core.html import html_table
-from larl.diagnosis.answers import Answer, answer_questions, format_p_value
+from larl.diagnosis.answers import Answer, answer_questions
+from larl.diagnosis.arm_table import arm_table
 from larl.diagnosis.drift import Drift
-from larl.diagnosis.estimates import Estimates, Interval, central_interval
+from larl.diagnosis.estimates import Estimates, central_interval
+from larl.diagnosis.fitted_worlds import world_of
+from larl.diagnosis.json_types import to_json_types
 from larl.diagnosis.log import Log
+from larl.diagnosis.notes import analysis_notes
 from larl.diagnosis.periodic import PeriodTest
 from larl.diagnosis.replay import ReplayResult, world_interval
+from larl.diagnosis.rewards import CONTINUOUS, RewardModel
 from larl.diagnosis.shared_drift import SharedDrift
+from larl.worlds.base import World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +50,8 @@ class Diagnosis:
         Tests of a periodic component, each on the rewards that the previous one left.
     shared_drift : SharedDrift
         The test of drift that units share.
+    rewards : RewardModel
+        The model of the rewards: `kind` ("continuous", "binary" or "count") and `reason`.
 
     Examples
     --------
@@ -67,6 +72,7 @@ class Diagnosis:
     seed: int
     periods: tuple[PeriodTest, ...]
     shared_drift: SharedDrift
+    rewards: RewardModel = CONTINUOUS
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -123,36 +129,7 @@ class Diagnosis:
     @property
     def notes(self) -> list[str]:
         """How the log was read and analysed."""
-        notes = list(self.log.notes)
-        if self.fitted.arms < self.log.arms:
-            notes.append(
-                f"Fit and replays use the {self.fitted.arms} most played arms; steps with other arms count as steps "
-                "without a reward."
-            )
-        if self.fitted.rows < self.log.rows:
-            notes.append(
-                f"The test of drift uses all rewards. The latent process was fitted to {self.fitted.rows:,} of them, "
-                "in segments spread evenly over the log, so intervals are wider."
-            )
-        if self.log.adjusted and self.replay is not None:
-            notes.append("Replays use rewards without the effects of contexts, and policies get no context.")
-        return [*notes, *self._negative_tests(), *(self.replay.notes if self.replay else ())]
-
-    def _negative_tests(self) -> list[str]:
-        """Return sentences about the tests that detected nothing."""
-        notes = []
-        if self.periods and not self.periods[-1].is_detected:
-            last = self.periods[-1]
-            further = "further " * (len(self.periods) > 1)
-            if math.isnan(last.p_value):
-                notes.append(f"The log is too short to test for {last.tested}.")
-            else:
-                p = format_p_value(last.p_value)
-                notes.append(f"No {further}periodic component was detected ({p}; tested: {last.tested}).")
-        shared = self.shared_drift
-        if self.log.units > 1 and not math.isnan(shared.p_value) and not shared.is_detected:
-            notes.append(f"No drift that units share was detected ({format_p_value(shared.p_value)}).")
-        return notes
+        return analysis_notes(self)
 
     def arms(self) -> "pd.DataFrame":
         """Return plays, mean reward and estimated parameters of every fitted arm.
@@ -161,7 +138,9 @@ class Diagnosis:
         -------
         pandas.DataFrame
             One row per arm. Columns `arm`, `plays` and `mean`; unless there is too little data, also `mu`, `beta` (for
-            σ_z = 1) and `noise` (standard deviation), each with its 95% interval (`mu_low`, `mu_high`, …).
+            σ_z = 1) and `noise` (standard deviation), each with its 95% interval (`mu_low`, `mu_high`, …). Binary
+            rewards have no `noise`, counts have `dispersion` in its place; their `mu` and `beta` are in log odds and in
+            logarithms of the mean.
 
         Examples
         --------
@@ -172,31 +151,38 @@ class Diagnosis:
         0   0      6   0.5
         1   1      6   0.6
         """
-        import pandas as pd
+        return arm_table(self)
 
-        rows = []
-        for arm, label in enumerate(self.fitted.labels):
-            index = self.log.labels.index(label)
-            mean = float(self.log.observed_rewards[self.log.arm == index].mean())
-            row: dict[str, Any] = {"arm": label, "plays": int(self.log.plays[index]), "mean": mean}
-            for name, (value, low, high) in self._parameters(arm).items():
-                row |= {name: value, f"{name}_low": low, f"{name}_high": high}
-            rows.append(row)
-        return pd.DataFrame(rows)
+    def world(self, draw: int | None = None) -> World:
+        """Return a world with the fitted parameters, to simulate in: `larl.compare(policies, diagnosis.world(), …)`.
 
-    def _parameters(self, arm: int) -> dict[str, Interval]:
-        """Return the intervals of an arm's parameters; the arm with the largest |β| has β > 0."""
-        if self.estimates is None:
-            return {}
-        parameters = [draw.parameters for draw in self.estimates.draws]
-        beta = np.array([one.beta[0] * math.sqrt(one.shock[0]) for one in parameters])
-        largest = int(np.abs(np.median(np.abs(beta), axis=0)).argmax())
-        beta = beta * np.where(beta[:, largest] < 0.0, -1.0, 1.0)[:, None]
-        return {
-            "mu": central_interval(np.array([one.mu[0, arm] for one in parameters])),
-            "beta": central_interval(beta[:, arm]),
-            "noise": central_interval(np.sqrt([one.variance[0, arm] for one in parameters])),
-        }
+        Rewards have the units of the log, σ_z = 1, the start is stationary, and the largest |β| is positive. If k = 0
+        is the most probable order, as in many logs without drift, every β is 0 and the means are constant.
+
+        Parameters
+        ----------
+        draw : int, 0 to 99, optional
+            Number of a draw from the posterior distribution of order and parameters. Worlds of several draws show the
+            uncertainty. By default the most probable parameters of the most probable order.
+
+        Returns
+        -------
+        World
+            A `larl.LatentAR` with a noise for each arm, or a `larl.worlds.LatentGLM` for binary rewards and counts.
+
+        Raises
+        ------
+        InvalidValue
+            If nothing was fitted, because there is too little data, or if the log has one arm.
+
+        Examples
+        --------
+        >>> import larl, pandas as pd
+        >>> log = pd.DataFrame({"t": range(60), "a": [0, 1] * 30, "r": [0, 1, 1, 0, 1, 1] * 10})
+        >>> larl.diagnose(log, replay=False, progress=False).world().family
+        'bernoulli'
+        """
+        return world_of(self, draw)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as JSON types.
@@ -204,9 +190,9 @@ class Diagnosis:
         Returns
         -------
         dict
-            Keys `log`, `answers`, `drift`, `periods`, `units_together` (drift that units share), `arms` and `notes`;
-            with enough data `orders` and `forecasts`; with a replay `best`, `regret_a_step` and `saved_a_step`. nan and
-            infinity are None.
+            Keys `log`, `rewards` (their model), `answers`, `drift`, `periods`, `units_together` (drift that units
+            share), `arms` and `notes`; with enough data `orders` and `forecasts`; with a replay `best`, `regret_a_step`
+            and `saved_a_step`. nan and infinity are None.
 
         Examples
         --------
@@ -226,6 +212,7 @@ class Diagnosis:
                 "fitted_rows": self.fitted.rows,
                 "seed": self.seed,
             },
+            "rewards": self.rewards._asdict(),
             "answers": [answer.to_dict() for answer in self.answers],
             "drift": {
                 "verdict": self.drift.verdict,
@@ -252,7 +239,7 @@ class Diagnosis:
                 name: list(self.replay.regret_of(name)) for name in self.replay.regret
             }
             values["saved_a_step"] = {name: list(self.replay.saving_of(name)) for name in self.replay.regret}
-        plain: dict[str, Any] = _to_json_types(values)
+        plain: dict[str, Any] = to_json_types(values)
         return plain
 
     def save(self, path: str | Path) -> Path:
@@ -283,14 +270,3 @@ class Diagnosis:
 def _write_bytes(content: bytes, draft: Path) -> None:
     """Write content to a draft file; for `write_atomically`."""
     draft.write_bytes(content)
-
-
-def _to_json_types(value: Any) -> Any:
-    """Return a value with NumPy types replaced by JSON types; nan and infinity are None."""
-    if isinstance(value, dict):
-        return {str(key): _to_json_types(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_json_types(each) for each in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value

@@ -6,6 +6,7 @@ from larl.worlds.base import World as World
 from larl.worlds.extend import register_latent as register_latent
 from larl.worlds.extend import start_bits as start_bits
 from larl.worlds.extend import step_bits as step_bits
+from larl.worlds.fitted import from_log as from_log
 from larl.worlds.glm_presets import binary as binary
 from larl.worlds.glm_presets import brushing as brushing
 from larl.worlds.glm_presets import counts as counts
