@@ -177,8 +177,9 @@ class Diagnosis:
 
         Examples
         --------
-        >>> import larl, pandas as pd
-        >>> log = pd.DataFrame({"t": range(60), "a": [0, 1] * 30, "r": [0, 1, 1, 0, 1, 1] * 10})
+        >>> import larl, numpy as np, pandas as pd
+        >>> rewards = np.random.default_rng(0).integers(2, size=60)
+        >>> log = pd.DataFrame({"t": range(60), "a": [0, 1] * 30, "r": rewards})
         >>> larl.diagnose(log, replay=False, progress=False).world().family
         'bernoulli'
         """
