@@ -134,8 +134,7 @@ def win_stay_log(seed: int, units: int = 30, steps: int = 20, rate: float = 0.1)
 
 
 def test_win_stay_on_rare_rewards_is_not_drift():
-    # 60 logs: at the level of 2.5%, more than 5 are reported with probability 0.004. Without shrinkage and
-    # studentisation a third of them is.
+    # 60 logs: at the level of 2.5%, more than 5 are reported with probability 0.004.
     assert drift_rate(win_stay_log(seed) for seed in range(60)) <= 5 / 60
 
 
