@@ -10,7 +10,9 @@ import pytest
 import larl
 from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import (
+    LAGS,
     MIN_DEGREES_OF_FREEDOM,
+    PERMUTATIONS,
     SIGNIFICANCE_LEVEL,
     cells_of,
     find_drift,
@@ -18,9 +20,10 @@ from larl.diagnosis.drift import (
     min_p_value,
     residuals,
     residuals_of_frequent_values,
+    statistics,
     studentise,
 )
-from larl.diagnosis.kernels import pair_sums
+from larl.diagnosis.kernels import pair_sums, permuted_pair_sums
 from tests.diagnosis.logs import constant_means, simulate_binary, simulate_logs, stationary
 
 LOGS = 120
@@ -134,9 +137,26 @@ def win_stay_log(seed: int, units: int = 30, steps: int = 20, rate: float = 0.1)
 
 
 def test_win_stay_on_rare_rewards_is_not_drift():
-    # 60 logs: at the level of 2.5%, more than 5 are reported with probability 0.004. Without shrinkage and
-    # studentisation a third of them is.
-    assert drift_rate(win_stay_log(seed) for seed in range(60)) <= 5 / 60
+    # 120 logs: at the level of 2.5%, more than 7 are reported with probability 0.01.
+    assert drift_rate(win_stay_log(seed) for seed in range(120)) <= 7 / 120
+
+
+def test_p_value_of_frequent_values_is_that_of_studentised_sums():
+    log = make_log(simulate_binary(0.9, 2, 40, 2))
+    residual, (order, first) = residuals_of_frequent_values(log), cells_of(log)
+    shape = (1 + PERMUTATIONS, LAGS, 2, 2)
+    sums, squares, counts = np.zeros(shape), np.zeros(shape), np.zeros(shape[1:])
+    for t in range(log.rows):
+        for lag in range(1, min(LAGS, log.step[t]) + 1):  # every step of a unit has a reward
+            pair, product = (lag - 1, log.arm[t], log.arm[t - lag]), residual[t] * residual[t - lag]
+            sums[0][pair] += product
+            squares[0][pair] += product**2
+            counts[pair] += 1
+    permuted_pair_sums(log.arm, log.gap, order, first, LAGS, residual, 0, sums[1:])
+    permuted_pair_sums(log.arm, log.gap, order, first, LAGS, residual**2, 0, squares[1:])
+    expected = min_p_value(statistics(studentise(sums, squares, counts), log.plays))
+    assert find_drift(log).p_value == expected
+    assert min_p_value(statistics(sums, log.plays)) != expected
 
 
 @pytest.mark.parametrize(("mu", "bound"), [(0.0, 0.7), (-2.2, 0.4)])

@@ -112,8 +112,7 @@ class GLMModel(Model):
     def precision(self, theta: Floats, information: Floats) -> Floats:
         """Return minus the second derivatives of the log-posterior, with eigenvalues of at least MIN_EIGENVALUE.
 
-        In 200 rewards of counts, draws around the mode with the Fisher information as precision have weights of which a
-        few dominate; with this matrix the effective number of draws is ten times as large.
+        In short logs of counts a few weights dominate if draws around the mode have the Fisher information instead.
         """
         gradient = self.gradient_and_information(theta)[0]
         moved = [self.gradient_and_information(theta + HESSIAN_STEP * row)[0] for row in np.eye(theta.size)]
