@@ -151,7 +151,7 @@ class Simulator:
         >>> import larl
         >>> simulator = larl.worlds.Simulator(larl.worlds.paper(1), seed=0, trial=0)
         >>> [round(simulator.regret(arm), 2) for arm in (0, 1)]
-        [0.0, 32.07]
+        [0.0, 33.17]
         """
         return float(step_regret(self._latent, self._validate_arm(arm)))
 

@@ -82,12 +82,15 @@ def smc_bounds(initial: SMCState, state: SMCState) -> dict[str, Bound]:
         "populations.moves_due": (0, MAX_MOVES),
         "populations.born": (0, max(time, 0)),
         "populations.first": (np.where(state.populations.alive, oldest, 0), max(time, 0)),
+        "populations.next": (np.where(state.populations.alive, time, 0), max(time, 0)),
         "history.arm": (-1, initial.arms - 1),
         "draws": (0, 2**63 - 1),
         "rewards": ([CONTINUOUS, int(initial.rewards[1]), 0], [BINARY, int(initial.rewards[1]), 3]),
         "time": STEPS,
         "seen": (0, min(time, MAX_STEPS)),
         "next_restart": (0, pops.order.size - 1),
+        "review": STEPS,
+        "relearnt": (0, max(time, 0)),
     }
 
 

@@ -157,7 +157,7 @@ export class StudyView {
       minimum ? `minimum probability ${minimum}` : null,
       pooling === "none" ? null : `${pooling} pooling`,
       `maximum delay ${formatCount(delay, "decision")}`,
-      this.overview.imported ? formatCount(this.overview.imported, "imported step") : null,
+      this.overview?.imported ? formatCount(this.overview.imported, "imported step") : null,
     ];
     this.settings.replaceChildren(stateChip(this.info, closed ? `closed ${formatTime(closed)}` : "open"),
       shown.filter(Boolean).join(" · "));
