@@ -15,7 +15,7 @@ def ar_from_partial_autocorrelations(partials: Floats, gammas: Floats, acf: Floa
     For j = 1 … k with partial autocorrelations φ_j and v = 1 at the start:
     ρ_j = Σ_{i<j} γ_i ρ_{j−i} + φ_j v, v ← v(1 − φ_j²), γ_i ← γ_i − φ_j γ_{j−i}, γ_j = φ_j.
 
-    `policies/auto/moves.py` has a second version of the recursion for γ: it updates many particles at once in a
+    `policies/auto/parameters.py` has a second version of the recursion for γ: it updates many particles at once in a
     structure of arrays, without temporary arrays. This function would be much slower there.
     """
     shock_variance, previous = 1.0, np.empty(partials.size)

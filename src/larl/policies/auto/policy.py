@@ -102,7 +102,7 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
 
 
 def has_nan(state: AutoState) -> bool:
-    """Return whether a mean or a score is nan; `recover` checks the particles at every reward."""
+    """Return whether a mean or a score is nan; `replace_nonfinite` checks the particles at every reward."""
     return any_nan(state.mean) or any_nan(state.score)
 
 
