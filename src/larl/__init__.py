@@ -69,6 +69,7 @@ _NAMES = {  # public name: the module that defines it
     "join": "simulation.result_files",
     "load": "simulation.result_files",
 }
+_SPECS = ("Allocation", "Deployed", "Policy")  # of larl.policies, and not registered
 _MODULES = {  # public module: where it is
     "client": "client",
     "diagnosis": "diagnosis",
@@ -120,4 +121,4 @@ if not TYPE_CHECKING:  # type checkers use the imports above
 
 def __dir__() -> list[str]:
     """What users need. Tools to write a policy, such as `register`, are listed in `larl.policies`."""
-    return sorted({*_NAMES, *_MODULES, *import_module("larl.policies").REGISTRY, "Policy", "__version__"})
+    return sorted({*_NAMES, *_MODULES, *import_module("larl.policies").REGISTRY, *_SPECS, "__version__"})

@@ -1,23 +1,23 @@
 """`Agent`: a policy that decides for one unit, step by step, with the compiled functions of the simulation."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from datetime import date
+from typing import Any, Self
 
 from larl import __version__
 from larl._core.validation import InvalidValue, integer
 from larl.live import files
-from larl.live.base import read_settings
+from larl.live.base import Minimum, read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.history import History
 from larl.live.log_checks import check_counts
 from larl.live.renamed import upgrade_names
-from larl.live.warm_start import WarmStart
-from larl.policies import Policy
+from larl.live.saved import SavedPolicy
+from larl.policies import Allocation, Policy
 from larl.worlds.base import World
 
 
-class Agent(WarmStart):
+class Agent(SavedPolicy):
     """A policy that decides for one unit, step by step.
 
     Rewards may be missing, late or corrected: the State is always as if every reward had come in time. A trial stepped
@@ -31,8 +31,19 @@ class Agent(WarmStart):
         Names of two or more arms, or their number, 2 to 10⁴ (names ``"0"``, ``"1"``, …).
     seed : int, >= 0, default 0
         Seed of all random choices.
-    min_probability : float, 0 to 1 / number of arms, default 0.0
-        Minimum probability of every available arm ("probability clipping").
+    min_probability : float or mapping from str to float, default 0.0
+        Minimum probability of every available arm, 0 to 1 / number of arms ("probability clipping"); or of some arms,
+        such as ``{"nothing": 0.3}``, with a sum of at most 1.
+    allocation : {"ucb", "best", "smooth"} or Allocation, default "ucb"
+        How probabilities follow from the policy's posterior (docs/allocation.md). ``"ucb"``: the policy's own choice.
+    update_every : int, >= 1, or "night", optional
+        Number of decisions between two updates, between which the State that decides is fixed. ``"night"``: it is that
+        of the first decision of a day; ``decide`` needs the date. By default every decision uses all rewards so far.
+    warm_up : int, >= 0, default 0
+        Number of first decisions with fixed probabilities. The policy learns from them; updates count from their end.
+    warm_up_probabilities : mapping from str to float, optional
+        Probabilities of the warm-up, with the sum 1; equal by default. If an arm is not available, the others keep
+        their proportions.
     max_delay : int, 1 to 10⁶, default 50
         Maximum delay of a reward, in decisions, its own included. A later reward is counted as late and not used.
     horizon : int, optional
@@ -63,26 +74,41 @@ class Agent(WarmStart):
     <RewardStatus.LEARNT: 'learnt'>
     """
 
+    _kind = "agent"
+
     def __init__(
         self,
         policy: Policy,
         arms: Sequence[str] | int,
         seed: int = 0,
         *,
-        min_probability: float = 0.0,
+        min_probability: Minimum = 0.0,
+        allocation: str | Mapping[str, Any] | Allocation = "ucb",
+        update_every: int | str | None = None,
+        warm_up: int = 0,
+        warm_up_probabilities: Mapping[str, float] | None = None,
         max_delay: int = 50,
         horizon: int | None = None,
         world: World | None = None,
         trial: int = 0,
     ) -> None:
         super().__init__(
-            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
+            policy,
+            arms,
+            seed,
+            min_probability=min_probability,
+            allocation=allocation,
+            update_every=update_every,
+            warm_up=warm_up,
+            warm_up_probabilities=warm_up_probabilities,
+            max_delay=max_delay,
+            horizon=horizon,
+            world=world,
         )
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
         state = self._initial_state()
         self._history = History(state, self.max_delay, self._context_size, is_shared=True)
         self._compile_choose(state)
-        self._saved: Path | None = None
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
 
     @property
@@ -96,7 +122,12 @@ class Agent(WarmStart):
         self._history.catch_up()
         return self._history.state
 
-    def decide(self, available: Sequence[str] | None = None, context: Sequence[float] | None = None) -> Decision:
+    def decide(
+        self,
+        available: Sequence[str] | None = None,
+        context: Sequence[float] | None = None,
+        day: date | None = None,
+    ) -> Decision:
         """Choose the arm of the next step.
 
         Parameters
@@ -105,6 +136,8 @@ class Agent(WarmStart):
             Arms that can be chosen; all by default. If empty, the step passes without an arm.
         context : sequence of float, optional
             Context of the step: as many numbers as the policy's ``context``.
+        day : datetime.date, optional
+            Date of the decision, where the unit is; required if ``update_every`` is ``"night"``.
 
         Returns
         -------
@@ -114,7 +147,7 @@ class Agent(WarmStart):
         Raises
         ------
         InvalidValue
-            If an arm is unknown or the context has another length.
+            If an arm is unknown, the context has another length, or the day is missing.
         PolicyError
             If the policy's numbers are invalid.
 
@@ -128,17 +161,24 @@ class Agent(WarmStart):
         True
         """
         mask, checked_context = self._available_mask(available), self._check_context(context)
-        history = self._history
+        day_number, history = self._schedule.check_day(day), self._history
         history.catch_up()
         t = history.end
         if available is not None and not mask.any():
             history.add(-1, checked_context, pending=False)
             return Decision(self._id(t), t, **self._unavailable_fields())
-        arm, fields = self._choose_arm(history.state, self._streams(self.trial), t, checked_context, mask)
+        arm, fields = self._choose_arm(
+            0, history.state, self._streams(self.trial), t, checked_context, mask, day_number
+        )
         history.add(arm, checked_context, pending=True)
         name = self._id(t)
         self._latest = name, t
         return Decision(name, t, **fields)
+
+    def update_if_due(self, day: date | None = None) -> None:
+        """Learn as ``decide`` would, if an update is due: for a decision of this agent that is recorded again."""
+        state = self.state
+        self._schedule.keep(0, self._schedule.update(0, self.t, self._schedule.check_day(day), state))
 
     def record(self, arm: str | None, context: Sequence[float] | None = None) -> str:
         """Record a step whose arm was chosen outside larl.
@@ -203,83 +243,26 @@ class Agent(WarmStart):
             return self._count(RewardStatus.LATE)
         return self._set_reward(self._history, t, value, played, t)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the agent to a JSON file. The write is atomic: a crash leaves the old file or the new one.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file. It must not exist, or be an older file of this agent.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InvalidValue, InvalidFile
-            If the file is that of an agent with other settings, or not the file of an agent.
-        PolicyError
-            If the policy's State contains nan.
-
-        Examples
-        --------
-        >>> import larl, tempfile
-        >>> agent = larl.Agent(larl.UCB(), arms=["off", "on"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     loaded = larl.Agent.load(agent.save(f"{folder}/agent.json"))
-        >>> loaded
-        Agent(UCB(alpha=1.0, ridge=1.0, standardise=False), arms=['off', 'on'], seed=0, t=0)
-        """
-        path = Path(path)
-        self._refuse_nan(self._history.state)
-        if self._saved != path.resolve():
-            files.refuse_other_file(path, self._settings())
-        files.write(path, self.pack())
-        self._saved = path.resolve()
-        return path
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Agent":
-        """Read the file of an agent, written by this or an earlier version of larl.
-
-        Parameters
-        ----------
-        path : str or Path
-            A file that ``save`` wrote.
-
-        Returns
-        -------
-        Agent
-            It decides as the saved agent would have.
-
-        Raises
-        ------
-        InvalidFile
-            If the file is missing, incomplete, edited or not the file of an agent.
-        """
-        values = files.read(path)
-        with files.errors_as_invalid_file(path, values):
-            agent = cls.unpack(values)
-        agent._saved = Path(path).resolve()
-        return agent
-
     def __repr__(self) -> str:
         return f"Agent({self.policy}, arms={list(self.arms)}, seed={self.seed}, t={self.t})"
 
     def pack(self) -> dict[str, Any]:
         """The agent as JSON types."""
-        return {"larl": __version__, **self._settings(), "counts": self.counts, **files.pack_history(self._history)}
+        history = files.pack_history(self._history) | files.pack_updates(self._schedule)
+        return {"larl": __version__, **self._settings(), "counts": self.counts, **history}
 
     @classmethod
-    def unpack(cls, values: Mapping[str, Any]) -> "Agent":
+    def unpack(cls, values: Mapping[str, Any]) -> Self:
         """The agent that `pack` returned as JSON types."""
         values = upgrade_names(values)
         agent = cls(**read_settings(values), trial=values["trial"])
+        files.unpack_updates(values, agent._schedule, agent._history.base.state, 1)
         agent._history = files.unpack_history(values, agent._history.state, agent._log_sizes())
         agent.counts = check_counts(values["counts"], list(RewardStatus))
         return agent
+
+    def _states(self) -> list[Any]:
+        return [self._history.state]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"trial": self.trial}

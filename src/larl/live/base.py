@@ -11,41 +11,51 @@ from larl._core.compile import fields_nan
 from larl._core.validation import InvalidValue, integer, number, optional
 from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.decision import PolicyError, RewardStatus
-from larl.live.kernels import choose
+from larl.live.kernels import choose, choose_deployed
 from larl.live.log_checks import LogSizes, check_names
+from larl.live.schedule import Schedule
 from larl.live.state_size import check_state_size, packed_length
 from larl.live.streams import StreamKeys, Streams, UnitStreams
-from larl.policies import DynamicOracle, Policy, from_dict
+from larl.policies import Deployed, DynamicOracle, Policy, from_dict
 from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import has_action_probabilities
+from larl.policies._deployment import DEFAULTS, Deployment
 from larl.worlds.base import World
 from larl.worlds.variants import from_dict as world_from_dict
 
 MAX_ARMS = 10_000
 _finite = number()
+Minimum = float | Mapping[str, float]  # probability of every arm, or by arm
 
 
 class LivePolicy:
-    """A policy with its settings: arms, seed, min_probability, max_delay, horizon and world."""
+    """A policy with its settings: arms, seed, deployment, max_delay, horizon and world."""
 
     def __init__(
         self,
         policy: Policy,
         arms: Sequence[str] | int,
         seed: int,
-        min_probability: float,
         max_delay: int,
         horizon: int | None,
         world: World | None,
+        **deployment: Any,
     ) -> None:
         owner = self._owner = type(self).__name__
         if not isinstance(policy, Policy):
             raise InvalidValue(owner, "policy", policy, "a larl policy, such as larl.LARL(s=5)")
         if isinstance(policy, DynamicOracle):
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
+        if isinstance(policy, Deployed):
+            accepted = f"the policy that is deployed: allocation, update_every, … are arguments of {owner}"
+            raise InvalidValue(owner, "policy", policy, accepted)
         self.policy, self.arms = policy, arm_names(owner, arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
-        self.min_probability = number(0.0, 1.0 / len(self.arms))(owner, "min_probability", min_probability)
+        self._deployment = Deployment.create(owner, **deployment)
+        self._rules = self._deployment.rules(owner, policy, self.arms)
+        self.allocation = self._deployment.allocation
+        self.min_probability = self._deployment.minimum_to_json_type()
+        self._schedule = Schedule(self._deployment.update_every, self._deployment.warm_up)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)
         self.horizon = optional(integer(1, MAX_STEPS))(owner, "horizon", horizon)
         self.world = world
@@ -69,31 +79,33 @@ class LivePolicy:
 
     def _compile_choose(self, state: Any) -> None:
         """Look up the machine code of `choose` for States of this type."""
-        key = np.uint64(0)
-        self._choose = compiled_for_state(
-            choose, state, self._no_context, key, key, 0, 0.5, self._all_arms, self._probabilities, self._details
-        )
+        key, outputs = np.uint64(0), (self._all_arms, self._probabilities, self._details)
+        is_plain = self._deployment.is_plain
+        self._draw: Any = self._rules.equal_minimum if is_plain else self._rules  # the argument of `_choose`
+        function: Any = choose if is_plain else choose_deployed
+        self._choose = compiled_for_state(function, state, self._no_context, key, key, 0, self._draw, *outputs)
 
     def _choose_arm(
-        self, state: Any, streams: UnitStreams, t: int, context: Any, available: Any
+        self, unit: int, state: Any, streams: UnitStreams, t: int, context: Any, available: Any, day: int
     ) -> tuple[int, dict[str, Any]]:
-        """The arm of step t, and the fields of its Decision."""
-        details = self._details
+        """The arm of step t of a unit, and the fields of its Decision; `state` has all steps."""
+        details, update = self._details, self._schedule.update(unit, t, day, state)
         policy_key, exploration_key = streams.keys(t)
         try:
             arm = self._choose(
-                state,
+                state if update is None else update.state,
                 context,
                 policy_key,
                 exploration_key,
                 t,
-                self.min_probability,
+                self._draw,
                 available,
                 self._probabilities,
                 details,
             )
         except ArithmeticError as error:
             raise PolicyError(f"{self.policy} cannot decide: {error}") from None
+        self._schedule.keep(unit, update)
         expected, width, explored = details.tolist()
         return arm, {
             "arm": self.arms[arm],
@@ -181,6 +193,7 @@ class LivePolicy:
             "max_delay": self.max_delay,
             "horizon": self.horizon,
             "world": None if self.world is None else self.world.to_dict(),
+            "deployment": self._deployment.settings() or None,
         }
 
 
@@ -191,7 +204,9 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     made_world = None if world is None else world_from_dict(world)
     arms, length = len(check_names("arms", values["arms"])), packed_length(values)
     check_state_size(policy, arms, values["horizon"], made_world, length)
-    return plain | {"policy": policy, "world": made_world}
+    given = values.get("deployment") or {}
+    deployment = {name: given[name] for name in DEFAULTS if name in given}
+    return plain | deployment | {"policy": policy, "world": made_world}
 
 
 def arm_names(owner: str, arms: Any) -> tuple[str, ...]:

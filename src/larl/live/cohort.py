@@ -1,26 +1,26 @@
 """`Cohort`: a policy that decides for many units, which can share what they learn."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from datetime import date
+from typing import Any, Self
 
 from larl import __version__
 from larl._core.compile import copy_fields
 from larl._core.validation import InvalidValue, one_of
 from larl.live import files
-from larl.live.base import read_settings
+from larl.live.base import Minimum, read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.independent_history import IndependentHistory
 from larl.live.log_checks import check_counts, check_names
 from larl.live.renamed import upgrade_names
+from larl.live.saved import SavedPolicy
 from larl.live.shared_history import SharedHistory
-from larl.live.warm_start import WarmStart
-from larl.policies import Policy
+from larl.policies import Allocation, Policy
 from larl.policies._pooling import POOLINGS, pooled_state
 from larl.worlds.base import World
 
 
-class Cohort(WarmStart):
+class Cohort(SavedPolicy):
     """A policy that decides for many units, which can share what they learn.
 
     Units are added by their first decision, or by ``enter``. Unit u, counted from 0 in that order, has the random
@@ -38,8 +38,9 @@ class Cohort(WarmStart):
     pooling : {"none", "full", "partial"}, default "none"
         ``"none"``: every unit learns alone, as an ``Agent``. ``"full"``: one regression for all units. ``"partial"``:
         each unit has its own regression, which shrinks towards the population estimate (docs/cohort.md).
-    min_probability : float, 0 to 1 / number of arms, default 0.0
-        Minimum probability of every available arm.
+    min_probability, allocation, update_every, warm_up, warm_up_probabilities : optional
+        As for ``Agent``. Schedules count the decisions of each unit. With pooling, the State of a unit's update has
+        what all units have learnt until then.
     max_delay : int, 1 to 10⁶, default 50
         Maximum delay of a reward, in decisions of its unit, its own included. With pooling, a reward is also late once
         all units together have made ``max_delay`` × units further decisions, so that a unit that left the study does
@@ -71,6 +72,7 @@ class Cohort(WarmStart):
     """
 
     _has_units = True
+    _kind = "cohort"
 
     def __init__(
         self,
@@ -79,13 +81,27 @@ class Cohort(WarmStart):
         seed: int = 0,
         *,
         pooling: str = "none",
-        min_probability: float = 0.0,
+        min_probability: Minimum = 0.0,
+        allocation: str | Mapping[str, Any] | Allocation = "ucb",
+        update_every: int | str | None = None,
+        warm_up: int = 0,
+        warm_up_probabilities: Mapping[str, float] | None = None,
         max_delay: int = 50,
         horizon: int | None = None,
         world: World | None = None,
     ) -> None:
         super().__init__(
-            policy, arms, seed, min_probability=min_probability, max_delay=max_delay, horizon=horizon, world=world
+            policy,
+            arms,
+            seed,
+            min_probability=min_probability,
+            allocation=allocation,
+            update_every=update_every,
+            warm_up=warm_up,
+            warm_up_probabilities=warm_up_probabilities,
+            max_delay=max_delay,
+            horizon=horizon,
+            world=world,
         )
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
         self._new_unit = pooled_state(policy, copy_fields(self._initial_state()), self.pooling)
@@ -93,7 +109,6 @@ class Cohort(WarmStart):
         kind = IndependentHistory if self.pooling == "none" else SharedHistory
         self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)
         self._compile_choose(copy_fields(self._new_unit))
-        self._saved: Path | None = None
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -112,7 +127,11 @@ class Cohort(WarmStart):
         return self._history.state(self._numbers[unit])
 
     def decide(
-        self, unit: str, available: Sequence[str] | None = None, context: Sequence[float] | None = None
+        self,
+        unit: str,
+        available: Sequence[str] | None = None,
+        context: Sequence[float] | None = None,
+        day: date | None = None,
     ) -> Decision:
         """Choose the arm of the next step of a unit.
 
@@ -120,7 +139,7 @@ class Cohort(WarmStart):
         ----------
         unit : str
             Name of the unit; a new name adds a unit.
-        available, context
+        available, context, day
             As for ``Agent.decide``.
 
         Returns
@@ -131,19 +150,26 @@ class Cohort(WarmStart):
         Raises
         ------
         InvalidValue
-            If the unit is not a name, an arm is unknown or the context has another length.
+            If the unit is not a name, or for the reasons of ``Agent.decide``.
         PolicyError
             If the policy's numbers are invalid.
         """
         mask, checked_context = self._available_mask(available), self._check_context(context)
+        day_number = self._schedule.check_day(day)
         number, history = self.enter(unit), self._history
         state, t = history.state(number), history.count(number)
         if available is not None and not mask.any():
             history.add(number, -1, checked_context, pending=False)
             return Decision(self._id(number, t), t, **self._unavailable_fields(), unit=unit)
-        arm, fields = self._choose_arm(state, self._streams(number), t, checked_context, mask)
+        arm, fields = self._choose_arm(number, state, self._streams(number), t, checked_context, mask, day_number)
         history.add(number, arm, checked_context, pending=True)
         return Decision(self._id(number, t), t, **fields, unit=unit)
+
+    def update_if_due(self, unit: str, day: date | None = None) -> None:
+        """Learn as ``decide`` would, if an update of the unit is due: for a decision that is recorded again."""
+        number = self.enter(unit)
+        t, state = self._history.count(number), self._history.state(number)
+        self._schedule.keep(number, self._schedule.update(number, t, self._schedule.check_day(day), state))
 
     def record(self, unit: str, arm: str | None, context: Sequence[float] | None = None) -> str:
         """Record a step of a unit whose arm was chosen outside larl.
@@ -199,76 +225,24 @@ class Cohort(WarmStart):
         located = self._history.locate(number, t)
         return self._count(RewardStatus.LATE) if located is None else self._set_reward(*located, value, played, t)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the cohort to a JSON file; atomic, and with the errors of ``Agent.save``.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file. It must not exist, or be an older file of this cohort.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Examples
-        --------
-        >>> import larl, tempfile
-        >>> cohort = larl.Cohort(larl.UCB(), arms=2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     larl.Cohort.load(cohort.save(f"{folder}/cohort.json")).pooling
-        'none'
-        """
-        path = Path(path)
-        self._refuse_nan(*self._history.states())
-        if self._saved != path.resolve():
-            files.refuse_other_file(path, self._settings(), "cohort")
-        files.write(path, self.pack(), "cohort")
-        self._saved = path.resolve()
-        return path
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Cohort":
-        """Read the file of a cohort, written by this or an earlier version of larl.
-
-        Parameters
-        ----------
-        path : str or Path
-            A file that ``save`` wrote.
-
-        Returns
-        -------
-        Cohort
-
-        Raises
-        ------
-        InvalidFile
-            If the file is missing, incomplete, edited or not the file of a cohort.
-        """
-        values = files.read(path, "cohort")
-        with files.errors_as_invalid_file(path, values):
-            cohort = cls.unpack(values)
-        cohort._saved = Path(path).resolve()
-        return cohort
-
     def __repr__(self) -> str:
         units = f"{len(self._numbers)} unit{'s' * (len(self._numbers) != 1)}"
         return f"<Cohort of {units}: {self.policy}, arms={list(self.arms)}, pooling={self.pooling!r}, t={self.t}>"
 
     def pack(self) -> dict[str, Any]:
         """The cohort as JSON types."""
-        own = {"counts": self.counts, "units": list(self.units)}
+        own = {"counts": self.counts, "units": list(self.units)} | files.pack_updates(self._schedule)
         return {"larl": __version__, **self._settings(), **own, **self._history.pack()}
 
     @classmethod
-    def unpack(cls, values: Mapping[str, Any]) -> "Cohort":
+    def unpack(cls, values: Mapping[str, Any]) -> Self:
         """The cohort that `pack` returned as JSON types."""
         values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in check_names("units", values["units"]):
             cohort._numbers[unit] = len(cohort._numbers)
         kind, count = type(cohort._history), len(cohort._numbers)
+        files.unpack_updates(values, cohort._schedule, cohort._new_unit, count)
         cohort._history = kind.unpack(values, cohort._new_unit, cohort._log_sizes(), count)
         cohort.counts = check_counts(values["counts"], list(RewardStatus))
         return cohort
@@ -281,6 +255,9 @@ class Cohort(WarmStart):
             self._history.add_unit()
             self._numbers[unit] = len(self._numbers)
         return self._numbers[unit]
+
+    def _states(self) -> list[Any]:
+        return self._history.states()
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"pooling": self.pooling}

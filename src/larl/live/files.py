@@ -24,6 +24,7 @@ from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
 from larl.live.old_auto import ONLY_OLD, learn_again
 from larl.live.renamed import upgrade_names
+from larl.live.schedule import Schedule, Update
 from larl.policies import from_dict
 from larl.policies._bounds import check_state
 from larl.policies._bounds import state_arrays as state_arrays
@@ -195,3 +196,20 @@ def unpack_history(values: Mapping[str, Any], state: Any, sizes: LogSizes, like:
         if reward is not None:
             history.set(history.end - 1, arm, reward)
     return history
+
+
+def pack_updates(schedule: Schedule) -> dict[str, Any]:
+    """The last updates of all units as JSON types; nothing without a schedule."""
+    if schedule.every is None:
+        return {}
+    rows = schedule.updates.items()
+    return {"updates": [{"unit": n, "number": each.number, "state": pack_state(each.state)} for n, each in rows]}
+
+
+def unpack_updates(values: Mapping[str, Any], schedule: Schedule, initial: Any, units: int) -> None:
+    """Read the output of `pack_updates`; `initial` is the State of a new unit. ValueError if it is not usable."""
+    for each in [] if schedule.every is None else values["updates"]:
+        unit = check_time("updates.unit", each["unit"], 0, units - 1)
+        state = copy_fields(initial)
+        unpack_state(each["state"], state, initial)
+        schedule.keep(unit, Update(check_time("updates.number", each["number"]), state))

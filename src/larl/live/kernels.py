@@ -9,35 +9,11 @@ from numpy.typing import NDArray
 from larl._core.compile import entry_point, inline
 from larl._core.random import bits_to_uniform, empty_bits, random_bits, seed_bits, uniform
 from larl.policies._contract import act, action_probabilities, has_nan, predict, set_context, update, update_missing
+from larl.policies._deployment import Rules, draw_arm
 from larl.policies._pooling import unit_view
-from larl.policies._probabilities import Floats, Mask
+from larl.policies._probabilities import Floats, Mask, forced_arm, sample_arm
 
 Ints = NDArray[np.int64]
-
-
-@inline
-def forced_arm(u: float, min_probability: float, available: Mask, count: int) -> int:
-    """The arm of forced exploration, for u in [0, 1): `min_probability` for each of `count` available arms; else −1."""
-    if u >= count * min_probability:
-        return -1
-    remaining = min(int(u / min_probability), count - 1)
-    for arm in range(available.size):
-        if available[arm]:
-            if remaining == 0:
-                return arm
-            remaining -= 1
-    return -1
-
-
-@inline
-def sample_arm(u: float, probabilities: Floats) -> int:
-    """An arm drawn from `probabilities` by one uniform number u in [0, 1)."""
-    chosen = -1
-    for arm in range(probabilities.size):
-        if probabilities[arm] > 0.0 and u >= 0.0:
-            chosen = arm
-        u -= probabilities[arm]
-    return chosen
 
 
 @entry_point
@@ -79,6 +55,32 @@ def choose(
     for arm in range(arms):
         if available[arm]:
             probabilities[arm] = min_probability + (1.0 - count * min_probability) * probabilities[arm]
+    details[0], details[1] = predict(state, chosen)
+    if math.isinf(details[0]):
+        raise ArithmeticError("its prediction is infinite")
+    details[2] = 1.0 if is_forced else 0.0
+    return chosen
+
+
+@entry_point
+def choose_deployed(
+    state: Any,
+    context: Floats,
+    policy_key: np.uint64,
+    exploration_key: np.uint64,
+    t: int,
+    rules: Rules,
+    available: Mask,
+    probabilities: Floats,
+    details: Floats,
+) -> int:
+    """The arm of step t, as `choose`, with the allocation, minimum probabilities and warm-up of `rules`."""
+    set_context(state, context)
+    if has_nan(state):
+        raise ArithmeticError("its State contains nan")
+    bits = empty_bits()
+    seed_bits(bits, random_bits(policy_key, t))
+    chosen, is_forced = draw_arm(state, rules, t, bits, exploration_key, available, probabilities)
     details[0], details[1] = predict(state, chosen)
     if math.isinf(details[0]):
         raise ArithmeticError("its prediction is infinite")

@@ -17,7 +17,8 @@ from larl.live.cohort import Cohort
 from larl.live.decision import RewardStatus
 from larl.live.files import state_arrays
 from larl.live.history import Checkpoint
-from larl.live.log_checks import check_counts, check_integers, check_names
+from larl.live.log_checks import check_counts, check_integers, check_names, check_time
+from larl.live.schedule import Update
 from larl.live.shared_history import LOG_COLUMNS, SharedCheckpoint, SharedHistory
 from larl.live.snapshot_checks import (
     check_own_times,
@@ -42,6 +43,9 @@ def dump(agent: Agent | Cohort) -> bytes:
     values, arrays = _dump_shared(history) if isinstance(history, SharedHistory) else _dump_own(history)
     if isinstance(agent, Cohort):
         values["units"] = list(agent.units)
+    updates = agent._schedule.updates
+    values["updates"] = [[unit, update.number] for unit, update in updates.items()]
+    arrays += [array for update in updates.values() for array in state_arrays(update.state).values()]
     parts = [_encode(array) for array in arrays]
     kinds = [[array.dtype.str, array.shape, *map(len, part)] for array, part in zip(arrays, parts, strict=True)]
     header = json.dumps(values | {"counts": agent.counts, "arrays": kinds}).encode()
@@ -67,14 +71,30 @@ def restore(agent: Agent | Cohort, data: bytes) -> None:
         for state in (history.state, *(each.state for each in _own_checkpoints(history) if each is not None)):
             check_state(initial, state)
     check_steps(history, agent._log_sizes())
+    _restore_updates(agent, values["updates"], arrays)
     if next(arrays, None) is not None:
         raise ValueError("a snapshot has more arrays than its agent")
     agent.counts = check_counts(values["counts"], list(RewardStatus))
 
 
+def _restore_updates(agent: Agent | Cohort, updates: Any, arrays: Iterator[Any]) -> None:
+    """Give an agent or a cohort the States of its last updates."""
+    initial = agent._new_unit if isinstance(agent, Cohort) else agent._initial_state()
+    units = len(agent.units) if isinstance(agent, Cohort) else 1
+    for unit, number in updates:
+        state = copy_fields(initial)
+        fill(state_arrays(state).values(), arrays)
+        check_state(initial, state)
+        agent._schedule.keep(check_time("unit", unit, 0, units - 1), Update(check_time("number", number), state))
+
+
 def memory(agent: Agent | Cohort, state_size: int) -> int:
     """Return the bytes that an agent or a cohort holds; `state_size` is that of the State of one unit."""
-    history: Any = agent._history
+    return _history_memory(agent._history, state_size) + len(agent._schedule.updates) * state_size
+
+
+def _history_memory(history: Any, state_size: int) -> int:
+    """Return the bytes of the history of an agent or a cohort."""
     if isinstance(history, SharedHistory):
         arrays = [*unit_arrays(history.stacked_state), *shared_arrays(history.stacked_state)]
         arrays += [array for each in history.checkpoints for array in (*each.shared_arrays, *each.unit_arrays)]

@@ -8,6 +8,7 @@ from larl._core.random import normal as normal
 from larl._core.random import pick as pick
 from larl._core.random import uniform as uniform
 from larl.policies import _partial_pooling as _partial_pooling
+from larl.policies._allocation import Allocation
 from larl.policies._contract import Policy
 from larl.policies._registry import REGISTRY, bind, from_dict, from_json, register
 from larl.policies.adaptive_larl.policy import AdaptiveLARL
@@ -18,6 +19,7 @@ from larl.policies.belief_linucb import BeliefLinUCB
 from larl.policies.beta_thompson import BetaThompson
 from larl.policies.change_point_thompson import ChangePointThompson
 from larl.policies.cusum_ucb import CUSUMUCB
+from larl.policies.deployed import Deployed
 from larl.policies.discounted_beta_thompson import DiscountedBetaThompson
 from larl.policies.discounted_kl_ucb import DiscountedKLUCB
 from larl.policies.discounted_linucb import DiscountedLinUCB
@@ -60,10 +62,12 @@ __all__ = [
     "REGISTRY",
     "UCB",
     "AdaptiveLARL",
+    "Allocation",
     "Auto",
     "BeliefLinUCB",
     "BetaThompson",
     "ChangePointThompson",
+    "Deployed",
     "DiscountedBetaThompson",
     "DiscountedKLUCB",
     "DiscountedLinUCB",

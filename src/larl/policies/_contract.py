@@ -16,6 +16,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
+import numpy as np
+
 from larl._core.compile import fields_nan, generic, has_implementation
 from larl._core.html import html_fields
 from larl._core.random import Bits
@@ -92,6 +94,13 @@ SHARED_FIELDS: dict[type, tuple[str, ...]] = {}  # fields of a State that the un
 def act(state: Any, bits: Bits) -> int:
     """Return the arm that the policy chooses, with random draws from `bits`; the State does not change."""
     raise TypeError("state must be the State of a registered policy")
+
+
+# Default: only deployed.py overrides it.
+@generic
+def choose_arm(state: Any, bits: Bits, exploration_key: np.uint64, t: int) -> int:
+    """Return the arm of step t of a simulation; `exploration_key` is the stream of forced exploration."""
+    return act(state, bits)
 
 
 # Stub: the implementation is the function `update` in the module that defines the type of `state`.

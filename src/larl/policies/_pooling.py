@@ -11,11 +11,12 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from larl._core.compile import INLINE, POLICY_NAMES, UNCOPIED
+from larl._core.compile import INLINE, POLICY_NAMES, UNCOPIED, copy_fields
 from larl._core.validation import InvalidValue
 from larl.policies._contract import SHARED_FIELDS, Policy
 
 POOLINGS = ("none", "full", "partial")
+UNSHARED: set[type] = set()  # NamedTuples of which every unit has its own copy, also of what units share elsewhere
 PARTIAL_STATES: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
 
 
@@ -23,6 +24,9 @@ def pooled_state(policy: Policy, state: Any, pooling: str) -> Any:
     """Return the State of one unit for this kind of pooling; raise InvalidValue if the policy does not support it."""
     if pooling == "none":
         return state
+    if hasattr(state, "frozen"):  # of a `Deployed` policy
+        inner = pooled_state(policy, state.inner, pooling)
+        return state._replace(inner=inner, frozen=type(state.frozen)(copy_fields(inner)))
     supported: Collection[type] = PARTIAL_STATES if pooling == "partial" else SHARED_FIELDS
     if not {type(state), type(getattr(state, "inner", state))} <= set(supported):
         names = ", ".join(sorted({POLICY_NAMES[kind] for kind in supported}))
@@ -41,23 +45,24 @@ def unit_view(stacked: Any, unit: int) -> Any:
     return _mapped(stacked, lambda field: field[unit])
 
 
-def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a State with `change` applied to its per-unit arrays."""
-    shared = _shared_names(type(state))
+def _mapped(state: Any, change: Callable[[Any], Any], *, is_shared: bool = True) -> Any:
+    """Return a State with `change` applied to its per-unit arrays; without `is_shared`, to all that kernels change."""
+    is_shared = is_shared and type(state) not in UNSHARED
+    shared = _shared_names(type(state), is_shared)
 
     def changed(name: str, field: Any) -> Any:
         if name in shared:
             return field
         if isinstance(field, np.ndarray):
             return change(field)
-        return _mapped(field, change) if isinstance(field, tuple) else field
+        return _mapped(field, change, is_shared=is_shared) if isinstance(field, tuple) else field
 
     return type(state)(*(changed(*each) for each in zip(state._fields, state, strict=True)))
 
 
-def _shared_names(state: type) -> tuple[str, ...]:
+def _shared_names(state: type, is_shared: bool) -> tuple[str, ...]:
     """Return the fields that exist once for all units: those that units share, and those that no kernel changes."""
-    return SHARED_FIELDS.get(state, ()) + UNCOPIED.get(state, ())
+    return (SHARED_FIELDS.get(state, ()) if is_shared else ()) + UNCOPIED.get(state, ())
 
 
 def unit_arrays(stacked: Any) -> list[Any]:
@@ -79,18 +84,35 @@ def _arrays(state: Any) -> list[Any]:
     return [array for part in parts for array in part]
 
 
-@overload(unit_view, jit_options=cast(Any, INLINE), strict=False)
-def _unit_view(stacked: Any, unit: int) -> Callable[..., Any]:
-    """Return `unit_view` for one type of State, for kernels."""
+def unshared_view(stacked: Any, unit: int) -> Any:
+    """Return `unit_view` of a part of which every unit has its own copy."""
+    return _mapped(stacked, lambda field: field[unit], is_shared=False)
 
-    def source(name: str, kind: Any) -> str:
-        if name in _shared_names(stacked.instance_class):
+
+def _view_implementation(stacked: Any, *, is_shared: bool) -> Callable[..., Any]:
+    """Return `unit_view`, or without `is_shared` `unshared_view`, for one type of State, for kernels."""
+    kind = stacked.instance_class
+    is_shared = is_shared and kind not in UNSHARED
+    shared, nested = _shared_names(kind, is_shared), "unit_view" if is_shared else "unshared_view"
+
+    def source(name: str, field: Any) -> str:
+        if name in shared:
             return f"stacked.{name}"
-        if isinstance(kind, types.Array):
+        if isinstance(field, types.Array):
             return f"stacked.{name}[np.uintp(unit)]"
-        return f"unit_view(stacked.{name}, unit)" if isinstance(kind, types.BaseNamedTuple) else f"stacked.{name}"
+        return f"{nested}(stacked.{name}, unit)" if isinstance(field, types.BaseNamedTuple) else f"stacked.{name}"
 
-    arguments = ", ".join(source(name, kind) for name, kind in zip(stacked.fields, stacked.types, strict=True))
-    scope: dict[str, Any] = {"Class": stacked.instance_class, "unit_view": unit_view, "np": np}
+    arguments = ", ".join(source(name, field) for name, field in zip(stacked.fields, stacked.types, strict=True))
+    scope: dict[str, Any] = {"Class": kind, "unit_view": unit_view, "unshared_view": unshared_view, "np": np}
     exec(f"def implementation(stacked, unit):\n    return Class({arguments})", scope)
     return cast(Callable[..., Any], scope["implementation"])
+
+
+@overload(unit_view, jit_options=cast(Any, INLINE), strict=False)
+def _unit_view(stacked: Any, unit: int) -> Callable[..., Any]:
+    return _view_implementation(stacked, is_shared=True)
+
+
+@overload(unshared_view, jit_options=cast(Any, INLINE), strict=False)
+def _unshared_view(stacked: Any, unit: int) -> Callable[..., Any]:
+    return _view_implementation(stacked, is_shared=False)

@@ -42,6 +42,31 @@ def argmax_probabilities(score: Floats, available: Mask, probabilities: Floats) 
 
 
 @inline
+def forced_arm(u: float, min_probability: float, available: Mask, count: int) -> int:
+    """The arm of forced exploration, for u in [0, 1): `min_probability` for each of `count` available arms; else −1."""
+    if u >= count * min_probability:
+        return -1
+    remaining = min(int(u / min_probability), count - 1)
+    for arm in range(available.size):
+        if available[arm]:
+            if remaining == 0:
+                return arm
+            remaining -= 1
+    return -1
+
+
+@inline
+def sample_arm(u: float, probabilities: Floats) -> int:
+    """An arm drawn from `probabilities` by one uniform number u in [0, 1)."""
+    chosen = -1
+    for arm in range(probabilities.size):
+        if probabilities[arm] > 0.0 and u >= 0.0:
+            chosen = arm
+        u -= probabilities[arm]
+    return chosen
+
+
+@inline
 def normal_cdf(x: float, mean: float, sd: float) -> float:
     """Return P(N(mean, sd²) < x)."""
     return 0.5 * math.erfc((mean - x) / (sd * math.sqrt(2.0)))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from larl._core.compile import POLICY_NAMES, implement
 from larl._core.random import Bits
-from larl._core.validation import InvalidValue, known_fields, mapping
+from larl._core.validation import InvalidValue, mapping
 from larl.policies._bounds import BOUNDS, Bounds
 from larl.policies._contract import (
     SHARED_FIELDS,
@@ -189,11 +189,12 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> Policy:
     >>> larl.policies.from_dict({"policy": "UCB", "alpha": 2.0})
     UCB(alpha=2.0, ridge=1.0, standardise=False)
     """
+    from larl.policies.deployed import deployed_from  # a `Deployed` policy has the fields of the policy and its own
+
     name = mapping(owner or "policy", "fields", values).get("policy")
     if not isinstance(name, str) or name not in REGISTRY:
         raise InvalidValue(owner or "policy", "policy", name, ", ".join(sorted(REGISTRY)))
-    given = {key: value for key, value in values.items() if key != "policy"}
-    return REGISTRY[name](**known_fields(REGISTRY[name], given, owner or name))
+    return deployed_from(REGISTRY[name], values, owner)
 
 
 def from_json(text: str) -> Policy:

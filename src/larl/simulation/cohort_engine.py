@@ -36,13 +36,13 @@ class CohortSimulation:
     """One cohort, simulated step by step on demand."""
 
     def __init__(self, latent: Any, state: Any, units: int, seed: int, cohort: int) -> None:
-        self._worlds, self._states = stack_units(latent, units), stack_units(copy_fields(state), units)
+        self._worlds, self.states = stack_units(latent, units), stack_units(copy_fields(state), units)
         self._units, self._seed, self._cohort, self._t = units, seed, cohort, 0
 
     def run(self, steps: int) -> Trace:
         """Simulate the next steps and return their trace, of shape (units, steps)."""
         trace = empty_trace(self._units, steps)
-        run_cohort_steps(self._worlds, self._states, self._seed, self._cohort, self._t, trace)
+        run_cohort_steps(self._worlds, self.states, self._seed, self._cohort, self._t, trace)
         self._t += steps
         return trace
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl._core.compile import INNER, copy_fields, entry_point, generic, implement
-from larl._core.random import POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
-from larl.policies._contract import act, has_nan, set_context, set_true_means, update, update_missing
+from larl._core.random import EXPLORATION, POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
+from larl.policies._contract import choose_arm, has_nan, set_context, set_true_means, update, update_missing
 from larl.worlds.kernels import advance, apply_action, begin, draw_reward, step_regret
 from larl.worlds.variants import ContextState, RecordedState
 
@@ -69,12 +69,13 @@ implement(learn, RecordedState, learn_or_skip)
 def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Simulate steps first, first + 1, … of a trial, one for each element of the trace."""
     world_stream, policy_stream, bits = stream(seed, trial, WORLD), stream(seed, trial, POLICY), empty_bits()
+    exploration_stream = stream(seed, trial, EXPLORATION)
     for i in range(trace.regret.size):
         reward_noise = advance(latent, world_stream, first + i)
         set_true_means(state, latent.means)
         pass_context(latent, state)
         seed_bits(bits, random_bits(policy_stream, first + i))
-        arm = act(state, bits)
+        arm = choose_arm(state, bits, exploration_stream, first + i)
         if not 0 <= arm < latent.means.size:
             raise ValueError("a policy chose an arm that does not exist")
         trace.regret[i] = step_regret(latent, arm)

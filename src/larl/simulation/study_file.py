@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from larl import worlds
 from larl._core.toml import MAX_DEPTH, line_of, lines, too_deep_line
-from larl._core.validation import InvalidValue, known_fields, path_like
+from larl._core.validation import InvalidValue, path_like
 from larl.policies import Policy, from_dict
+from larl.policies.deployed import deployed_from
 from larl.worlds import variants
 from larl.worlds.base import World
 
@@ -130,7 +131,7 @@ def read_policy(values: Mapping[str, Any], owner: str, folder: Path) -> Policy:
     if not isinstance(name, str) or ":" not in name:
         return from_dict(values, owner)
     kind = _import_policy(name, owner, folder)
-    return kind(**known_fields(kind, {key: value for key, value in values.items() if key != "policy"}, owner))
+    return deployed_from(kind, values, owner)
 
 
 def _import_policy(name: str, owner: str, folder: Path) -> type[Policy]:

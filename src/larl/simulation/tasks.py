@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from larl import __version__
 from larl._core.compile import source_digest
 from larl._core.validation import InvalidValue
-from larl.policies import Policy
+from larl.policies import Deployed, Policy
 from larl.policies._pooling import pooled_state
 from larl.simulation.cohort_engine import CohortSimulation
 from larl.simulation.engine import Floats, Trace, empty_trace, run_trials
@@ -98,7 +98,8 @@ def digest(settings: Mapping[str, Any]) -> str:
 
 def code_versions(*specs: Policy | World) -> dict[str, str]:
     """Return the versions of everything that computes a result, and digests of the sources of external specs."""
-    modules = sorted({type(spec).__module__ for spec in specs if not type(spec).__module__.startswith("larl.")})
+    sources = [spec.policy if isinstance(spec, Deployed) else spec for spec in specs]
+    modules = sorted({type(each).__module__ for each in sources if not type(each).__module__.startswith("larl.")})
     return _package_versions() | {f"source of {name}": _module_digest(name) for name in modules}
 
 
