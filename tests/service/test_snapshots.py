@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from larl.service.clock import now
 from larl.service.core import agents, snapshots
 from larl.service.core.agent_cache import AgentCache
 from larl.service.core.agents import AgentHandle
@@ -238,7 +239,7 @@ def test_handle_that_knows_events_that_are_not_stored_is_not_saved(tmp_path: Pat
         host.decide("u", "1")
         [(_, handle)] = host.resources.cache.of("sleep")
         assert handle.is_stored
-        AgentHandle.decide(handle, "u", None, None)
+        AgentHandle.decide(handle, "u", None, None, now())
         assert not handle.is_stored
         host.batch.close()
         host.resources.snapshots.flush()

@@ -15,6 +15,7 @@ from larl.client.models import (
     ServiceDecision,
     StudyInfo,
     UnitInfo,
+    json_settings,
     parse,
     policy_spec,
 )
@@ -54,8 +55,6 @@ class Client(OutsideDecisions, HistoryImport):
 
     Examples
     --------
-    With a service at this address:
-
     >>> import larl
     >>> with larl.Client("http://127.0.0.1:8080", token) as client:  # doctest: +SKIP
     ...     client.create_study("sleep", ["nothing", "prompt"], larl.LARL(s=5))
@@ -107,8 +106,8 @@ such as http://127.0.0.1:8080
         policy : Policy or mapping
             ``larl.LARL(s=5)``, or its spec, ``{"policy": "LARL", "s": 5}``.
         **settings
-            ``seed``, ``min_probability``, ``max_delay``, ``pooling``, ``horizon``, ``default_reward``, ``fallback``,
-            ``registration``: see docs/service.md.
+            ``seed``, ``min_probability``, ``allocation``, ``max_delay``, ``pooling`` and the other fields of a study in
+            docs/service.md.
 
         Returns
         -------
@@ -120,7 +119,7 @@ such as http://127.0.0.1:8080
         RequestRefused
             If the service does not accept a value, or has a study of this name with other settings.
         """
-        body = {"study": study, "arms": list(arms), "policy": policy_spec(policy), **settings}
+        body = {"study": study, "arms": list(arms), "policy": policy_spec(policy), **json_settings(settings)}
         return self._study_info(self.transport.request("POST", "/v1/studies", body))
 
     def change_policy(
@@ -129,7 +128,8 @@ such as http://127.0.0.1:8080
         policy: "Policy | Mapping[str, Any]",
         replaces: int,
         reason: str,
-        min_probability: float | None = None,
+        min_probability: float | Mapping[str, float] | None = None,
+        allocation: str | Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> PolicyChange:
         """Replace a study's policy. The new policy learns from all earlier decisions.
@@ -144,8 +144,8 @@ such as http://127.0.0.1:8080
             Version of the policy to be replaced: the study's ``policy_version``.
         reason : str
             Reason, for the record.
-        min_probability : float, optional
-            New minimum probability of an available arm.
+        min_probability, allocation : optional
+            As for ``create_study``; unchanged by default.
         key : str, optional
             Key of the request: a repetition with the same key returns the same answer. Random by default.
 
@@ -159,7 +159,8 @@ such as http://127.0.0.1:8080
             If the policy is not usable or another version is in force.
         """
         body = {"key": new_key(key), "policy": policy_spec(policy), "replaces": replaces}
-        body |= {"reason": reason, "min_probability": min_probability}
+        given = {} if allocation is None else json_settings({"allocation": allocation})
+        body |= {"reason": reason, "min_probability": min_probability, **given}
         return parse(PolicyChange, self.transport.request("POST", api_path("studies", study, "policy"), body))
 
     def close_study(self, study: str, reason: str = "") -> ClosedStudy:

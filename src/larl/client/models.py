@@ -1,13 +1,21 @@
 """Responses of the service as dataclasses, with the field names of the HTTP interface (docs/service.md)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from larl._core.validation import InvalidValue
 
 Kind = TypeVar("Kind")
+# Settings of a study that a response leaves out if they have these values, as those of earlier versions do.
+DEPLOYMENT: dict[str, Any] = {
+    "allocation": "ucb",
+    "update_every": None,
+    "warm_up": 0,
+    "warm_up_probabilities": None,
+    "time_zone": "UTC",
+}
 RENAMED = {"floor": "min_probability", "patience": "max_delay", "taken": "status"}  # in responses to old requests
 
 
@@ -76,7 +84,7 @@ class StudyInfo:
     arms: list[str]
     policy: dict[str, Any]
     seed: int | None  # None unless the token is that of an admin
-    min_probability: float  # of an available arm
+    min_probability: float | dict[str, float]  # of an available arm, or by arm
     max_delay: int  # of a reward, in decisions of its unit
     pooling: str
     horizon: int | None
@@ -86,6 +94,11 @@ class StudyInfo:
     policy_version: int
     closed: str | None  # time
     versions: list[dict[str, Any]]
+    allocation: str | dict[str, Any] = "ucb"
+    update_every: int | str | None = None  # decisions of a unit, or "night"
+    warm_up: int = 0  # decisions of a unit
+    warm_up_probabilities: dict[str, float] | None = None
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -213,13 +226,20 @@ def parse(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
     """Return a response as a dataclass. Fields that only later versions of the service have are ignored."""
     if not RENAMED.keys().isdisjoint(values):
         values = {RENAMED.get(name, name): value for name, value in values.items()}
-    return kind(**{field.name: _convert(field.type, values[field.name]) for field in fields(kind)})  # type: ignore[arg-type]
+    given = [field for field in fields(kind) if field.name in values or field.default is MISSING]  # type: ignore[arg-type]
+    return kind(**{field.name: _convert(field.type, values[field.name]) for field in given})
 
 
 def _convert(kind: Any, value: Any) -> Any:
     """Return a value as the enum of its field; values that only later versions have stay text."""
     is_enum = isinstance(kind, type) and issubclass(kind, StrEnum)
     return kind(value) if is_enum and value in set(kind) else value
+
+
+def json_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a study as JSON types; an allocation may be a larl.Allocation."""
+    plain = {name: getattr(value, "to_json_type", None) for name, value in settings.items()}
+    return {name: convert() if (convert := plain[name]) else value for name, value in settings.items()}
 
 
 def policy_spec(policy: Any) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import numpy as np
 from larl import __version__
 from larl._core.compile import source_digest
 from larl._core.validation import InvalidValue
+from larl.client.models import DecisionSource
 from larl.live import snapshots
 from larl.live.decision import Decision
+from larl.service.clock import now
 from larl.service.core.policy_timeout import PolicyRunner
 from larl.service.core.snapshots import Snapshot
 from larl.service.core.study_config import StudyConfig
@@ -28,7 +30,7 @@ _compiled: set[str] = set()
 
 def compile_policy(config: StudyConfig) -> Exception | None:
     """Compile a study's policy before it decides, which may take minutes; return why it failed, or None."""
-    name = canonical_json([dict(config.policy), len(config.arms), config.pooling])
+    name = canonical_json([dict(config.policy), len(config.arms), config.pooling, config.is_plain])
     if name not in _compiled:
         runner = PolicyRunner(COMPILE_LIMIT)
         try:
@@ -43,7 +45,7 @@ def compile_policy(config: StudyConfig) -> Exception | None:
 
 def _try(config: StudyConfig) -> None:
     handle = AgentHandle(config, 0)
-    handle.observe(handle.decide("unit", None, [0.0] * config.context_size).id, 0.0, None)
+    handle.observe(handle.decide("unit", None, [0.0] * config.context_size, now()).id, 0.0, None)
 
 
 class AgentHandle:
@@ -82,11 +84,12 @@ class AgentHandle:
         """Note that an event that the agent knows is stored."""
         self.seq, self.at, self.is_stored = event.seq, event.at, True
 
-    def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None) -> Decision:
-        """Decide for a unit; raise ArithmeticError if the policy's numbers are not valid."""
+    def decide(self, unit: str, available: Sequence[str] | None, context: Sequence[float] | None, at: str) -> Decision:
+        """Decide for a unit at a time; raise ArithmeticError if the policy's numbers are not valid."""
         self._learns()
         self._check_state(unit)
-        decision: Decision = self.agent.decide(*self._unit(unit), available, self._context(context))
+        day = self.config.day(at)
+        decision: Decision = self.agent.decide(*self._unit(unit), available, self._context(context), day)
         return validated(decision._replace(id=f"{self._prefix}{decision.id}"))
 
     def _check_state(self, unit: str) -> None:
@@ -127,7 +130,10 @@ class AgentHandle:
         if event.kind == EventKind.UNIT and self.config.is_pooled:
             self.agent.enter(event.unit)
         elif event.kind == EventKind.DECISION:
-            self.record(event.unit or "", event.response["arm"], event.request.get("context"))
+            unit, response = event.unit or "", event.response
+            if self.config.update_every is not None and response["source"] == DecisionSource.POLICY:
+                self.agent.update_if_due(*self._unit(unit), self.config.day(event.at))
+            self.record(unit, response["arm"], event.request.get("context"))
         elif event.kind in REWARD_EVENTS:
             request = event.request
             self.observe(event.ref or "", request["value"], request.get("arm"))

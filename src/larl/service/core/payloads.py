@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from larl import __version__
-from larl.client.models import DecisionSource, PolicyChange, ServiceDecision, StudyInfo
+from larl.client.models import DEPLOYMENT, DecisionSource, PolicyChange, ServiceDecision, StudyInfo
 from larl.live.decision import Decision
 from larl.service.core.state import StudyState
 from larl.service.core.study_config import StudyConfig
 from larl.service.storage.events import canonical_json
 
+NEVER = object()  # equal to no value
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class StudyCreated(StudyInfo):
     """A study, and when it was created."""
 
@@ -38,7 +40,8 @@ class DefaultReward:
 
 def payload_json(payload: Any) -> str:
     """Return a response dataclass as JSON, always in the same form."""
-    return canonical_json(vars(payload))
+    values = {name: value for name, value in vars(payload).items() if DEPLOYMENT.get(name, NEVER) != value}
+    return canonical_json(values)
 
 
 def study_created(study: StudyState, at: str) -> StudyCreated:

@@ -3,17 +3,21 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from larl._core.validation import InvalidValue
+from larl.client.models import DEPLOYMENT
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
+from larl.policies._allocation import as_allocation
 from larl.policies._pooling import pooled_state
 from larl.service.core.state_limit import check_state_size
 from larl.service.core.streams import KeyedStreams, SeededStreams, StudyStreams
@@ -27,7 +31,7 @@ class StudyConfig:
     arms: tuple[str, ...]
     policy: Mapping[str, Any]
     seed: int
-    min_probability: float = 0.0
+    min_probability: float | Mapping[str, float] = 0.0  # of every available arm, or by arm
     max_delay: int = 50
     pooling: str = "none"
     horizon: int | None = None
@@ -35,6 +39,11 @@ class StudyConfig:
     fallback: tuple[float, ...] = ()  # probability of each arm if the policy fails
     registration: str = "first_decision"
     version: int = 1
+    allocation: str | Mapping[str, Any] = "ucb"
+    update_every: int | str | None = None
+    warm_up: int = 0
+    warm_up_probabilities: Mapping[str, float] | None = None
+    time_zone: str = "UTC"  # in which a day of `update_every = "night"` begins
     secret: bytes | None = field(default=None, repr=False)  # of the random bits; no response may contain it
 
     @classmethod
@@ -48,7 +57,10 @@ class StudyConfig:
             raise InvalidValue("study", "fallback", given, "a probability for every arm, with sum 1")
         fallback = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
         others = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
+        others = {name: value for name, value in others.items() if value is not None or name not in DEPLOYMENT}
         config = cls(arms=arms, fallback=fallback, seed=secrets.randbits(62) if seed is None else seed, **others)
+        config = replace(config, allocation=_complete(config.allocation))
+        config.check_time_zone()
         config.check_policy(limit_state)
         return config
 
@@ -61,14 +73,21 @@ class StudyConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as JSON types, without the secret."""
         values = {name: getattr(self, name) for name in SETTINGS}
+        values = {name: value for name, value in values.items() if name not in DEPLOYMENT or value != DEPLOYMENT[name]}
         return values | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
 
     def with_policy(
-        self, policy: Mapping[str, Any], min_probability: float | None, *, limit_state: bool = True
+        self,
+        policy: Mapping[str, Any],
+        min_probability: float | Mapping[str, float] | None,
+        allocation: str | Mapping[str, Any] | None = None,
+        *,
+        limit_state: bool = True,
     ) -> "StudyConfig":
         """Return the next version, with another policy."""
-        minimum = self.min_probability if min_probability is None else min_probability
-        config = replace(self, policy=policy, version=self.version + 1, min_probability=minimum)
+        given = {"min_probability": min_probability, "allocation": allocation and _complete(allocation)}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        config = replace(self, policy=policy, version=self.version + 1, **changes)
         if config.context_size != self.context_size:
             accepted = f"{self.context_size}, as before: the policy learns from past contexts"
             raise InvalidValue("policy", "context", config.context_size, accepted)
@@ -78,6 +97,28 @@ class StudyConfig:
     def check_state_size(self) -> None:
         """Raise InvalidValue if the policy's State is too large for a new study."""
         check_state_size(self.policy, len(self.arms), self.horizon, self.pooling)
+
+    def check_time_zone(self) -> None:
+        """Raise InvalidValue unless the time zone is known."""
+        try:
+            ZoneInfo(self.time_zone)
+        except (LookupError, OSError, ValueError) as error:
+            accepted = "the name of a time zone, such as Europe/Berlin"
+            raise InvalidValue("study", "time_zone", self.time_zone, accepted) from error
+
+    def day(self, at: str) -> date | None:
+        """Return the date of a time where the study is, None if the study does not need it."""
+        return datetime.fromisoformat(at).astimezone(ZoneInfo(self.time_zone)).date() if self.is_nightly else None
+
+    @property
+    def is_nightly(self) -> bool:
+        """Whether units learn at the first decision of a day."""
+        return self.update_every == "night"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the policy itself decides, with one minimum probability for all arms."""
+        return self.allocation == "ucb" and self.warm_up == 0 and not isinstance(self.min_probability, Mapping)
 
     def check_policy(self, limit_state: bool) -> None:
         """Raise InvalidValue if the policy cannot decide in this study."""
@@ -136,6 +177,10 @@ class StudyConfig:
             "min_probability": self.min_probability,
             "max_delay": self.max_delay,
             "horizon": self.horizon,
+            "allocation": self.allocation,
+            "update_every": self.update_every,
+            "warm_up": self.warm_up,
+            "warm_up_probabilities": self.warm_up_probabilities,
         }
         agent: Agent | Cohort
         if self.is_pooled:
@@ -188,6 +233,11 @@ class StudyConfig:
                 break
             left -= probability
         return self.arms[chosen], dict(zip(self.arms, probabilities, strict=True))
+
+
+def _complete(allocation: Any) -> Any:
+    """Return an allocation as JSON type, with all its fields."""
+    return as_allocation("study", "allocation", allocation).to_json_type()
 
 
 SETTINGS = [each.name for each in fields(StudyConfig) if each.name != "secret"]  # that users see

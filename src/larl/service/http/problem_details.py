@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from larl._core.validation import InvalidValue
 from larl.service.core.problems import Problem, damaged_row, from_invalid_value, invalid
+from larl.service.schemas.alternatives import ALTERNATIVES
 from larl.service.schemas.requests import PATTERNS
 from larl.service.storage.database import StorageError
 from larl.service.storage.events import RENAMED, DamagedRow
@@ -112,7 +113,7 @@ def field_name(place: Sequence[Any]) -> str:
     """Return the place of an error as users write it: ("body", "context", 0) is context[0]."""
     name = str(place[0])
     for depth, part in enumerate(place[1:]):
-        if part == "[key]" or part == "":  # the key of an object, which is its own name
+        if part == "[key]" or part == "" or part in ALTERNATIVES:  # the key of an object, which is its own name
             continue
         if isinstance(part, int):
             name += f"[{part}]"

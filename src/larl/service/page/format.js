@@ -35,6 +35,19 @@ export function formatPolicy(spec) {
   return shown.length ? `${name} (${shown.join("; ")})` : name;
 }
 
+// Return the settings of a study's probabilities and schedule that are not the default.
+export function formatDeployment({ min_probability: minimum, allocation, update_every: every, warm_up: warmUp }) {
+  const shares = typeof minimum === "object"
+    ? Object.entries(minimum).map(([arm, share]) => `${arm} ${share}`).join(", ") : minimum;
+  const kind = allocation?.kind ?? allocation ?? "ucb";
+  return [
+    shares ? `minimum probability ${shares}` : null,
+    kind === "ucb" ? null : `${kind} allocation`,
+    every ? `learns every ${every === "night" ? "night" : formatCount(every, "decision")}` : null,
+    warmUp ? `warm-up of ${formatCount(warmUp, "decision")}` : null,
+  ];
+}
+
 export const formatCount = (count, one, more = `${one}s`) => `${formatNumber(count)} ${count === 1 ? one : more}`;
 
 // Return the number of new decisions, if there are any, and the time of the last event.

@@ -4,7 +4,7 @@ import { request, studyLink, studyPath, unitLink } from "./api.js";
 import { Chart } from "./charts.js";
 import { BarTable, Figures, Table, element, setText } from "./dom.js";
 import {
-  formatChange, formatCount, formatDay, formatNumber, formatPercent, formatPolicy, formatTime,
+  formatChange, formatCount, formatDay, formatDeployment, formatNumber, formatPercent, formatPolicy, formatTime,
 } from "./format.js";
 import { Issues } from "./issues.js";
 
@@ -149,12 +149,12 @@ export class StudyView {
 
   async updateSettings(signal) {
     this.info = await request(studyPath(this.study), { signal });
-    const { arms, policy, policy_version: version, min_probability: minimum, pooling, max_delay: delay, closed } = this.info;
+    const { arms, policy, policy_version: version, pooling, max_delay: delay, closed } = this.info;
     const shown = [
       formatPolicy(policy),
       version > 1 ? `policy version ${version}` : null,
       formatCount(arms.length, "arm"),
-      minimum ? `minimum probability ${minimum}` : null,
+      ...formatDeployment(this.info),
       pooling === "none" ? null : `${pooling} pooling`,
       `maximum delay ${formatCount(delay, "decision")}`,
       this.overview?.imported ? formatCount(this.overview.imported, "imported step") : null,

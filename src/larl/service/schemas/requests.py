@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from larl._core.validation import LARGEST
 from larl.service.clock import stamp
+from larl.service.schemas.alternatives import Allocation, Arm, Minimum, Probability, Schedule
 from larl.service.storage.events import EventKind
 
 
@@ -45,7 +46,6 @@ PATTERNS = {  # descriptions of accepted values, by pattern
     NO_CONTROL: "text without control characters",
     NO_CONTROL_BUT_LINES: "text without control characters other than tabs and line breaks",
 }
-Arm = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_CONTROL)]
 Name = Annotated[str, Field(pattern=f"^{NAME}$", examples=["sleep"])]
 Unit = Annotated[str, Field(pattern=f"^{WORD}$", description="A pseudonym.", examples=["unit-17"])]
 Key = Annotated[
@@ -62,7 +62,6 @@ Spec = Annotated[
     AfterValidator(_finite_spec),
 ]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
-Probability = Annotated[float, Field(allow_inf_nan=False, ge=0.0, le=1.0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(_in_utc)]
 Note = Annotated[str, Field(max_length=500, pattern=NO_CONTROL_BUT_LINES)]
 
@@ -96,7 +95,7 @@ class NewStudy(Request):
     arms: Annotated[list[Arm], Field(min_length=2, max_length=1000)]
     policy: Spec
     seed: Annotated[int, Field(ge=0, lt=2**62)] | None = None
-    min_probability: Probability = Field(0.0, description="Minimum probability of an available arm.")
+    min_probability: Minimum = Field(0.0, description="Minimum probability of every available arm, or by arm.")
     max_delay: Annotated[int, Field(ge=1, le=10_000)] = Field(
         50, description="Maximum delay of a reward, in decisions of its unit, its own included."
     )
@@ -107,6 +106,19 @@ class NewStudy(Request):
         None, description="Probability of each arm if the policy fails; equal by default."
     )
     registration: Literal["first_decision", "explicit"] = "first_decision"
+    allocation: Allocation | None = Field(
+        None, description="How probabilities follow from the policy's posterior; ucb by default."
+    )
+    update_every: Schedule | None = Field(
+        None, description="Decisions of a unit between two updates, or night; by default every decision learns."
+    )
+    warm_up: Annotated[int, Field(ge=0, le=10**9)] | None = Field(
+        None, description="First decisions of a unit with fixed probabilities; 0 by default."
+    )
+    warm_up_probabilities: dict[Arm, Probability] | None = Field(None, description="Equal by default.")
+    time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=NO_CONTROL)] | None = Field(
+        None, description="In which a day begins, for night; UTC by default.", examples=["Europe/Berlin"]
+    )
 
 
 class NewPolicy(Request):
@@ -117,7 +129,8 @@ class NewPolicy(Request):
     policy: Spec
     replaces: Annotated[int, Field(ge=1, le=10**6)] = Field(description="The version in force, policy_version.")
     reason: Note
-    min_probability: Probability | None = Field(None, description="Unchanged by default.")
+    min_probability: Minimum | None = Field(None, description="Unchanged by default.")
+    allocation: Allocation | None = Field(None, description="Unchanged by default.")
 
 
 class CloseStudyRequest(Request):

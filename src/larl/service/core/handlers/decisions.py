@@ -1,7 +1,10 @@
 """Commands about decisions."""
 
+from functools import partial
+
 from larl.client.models import DecisionSource
 from larl.live.decision import Decision
+from larl.service.core.agents import AgentHandle
 from larl.service.core.commands import Command
 from larl.service.core.handlers.base import PolicyCalls, Step, append
 from larl.service.core.handlers.rewards import RewardHandlers
@@ -40,7 +43,8 @@ class DecisionHandlers:
             self._policies.call(step, STEP_STORED, lambda agent: agent.record(unit.unit, None, context))
             none = plain_decision(config, number, t, None, dict.fromkeys(config.arms, 0.0))
             return self._append(step, command, none, DecisionSource.UNAVAILABLE)
-        decision = self._policies.call(step, FALLBACK_USED, lambda agent: agent.decide(unit.unit, available, context))
+        decide = partial(AgentHandle.decide, unit=unit.unit, available=available, context=context, at=at)
+        decision = self._policies.call(step, FALLBACK_USED, decide)
         if decision is None:
             drawn = plain_decision(config, number, t, *config.draw_fallback(number, t, available))
             return self._append(step, command, drawn, DecisionSource.FALLBACK)

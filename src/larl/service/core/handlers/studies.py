@@ -35,7 +35,7 @@ class StudyHandlers:
         config, body = self._studies.open_study(command.study).config, command.body
         if body.replaces != config.version:
             raise InvalidValue("policy", "replaces", body.replaces, f"{config.version}, the version in force")
-        new = config.with_policy(body.policy, body.min_probability, limit_state=self._limit_state)
+        new = config.with_policy(body.policy, body.min_probability, body.allocation, limit_state=self._limit_state)
         payload = PolicyChanged(study=new.study, policy_version=new.version, at=at, config=new.to_dict())
         event = append(tx, command, payload, at, number=new.version)
         self._studies.add(event)

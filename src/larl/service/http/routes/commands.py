@@ -59,7 +59,8 @@ async def change_policy(study: StudyName, body: requests.NewPolicy, caller: Call
     """Replace the policy. The new one learns from all earlier decisions; the old one stays on record."""
     service = caller.require("manage", study)
     queries = JournalQueries(service.journal)
-    await service.compile(lambda: queries.state(study).config.with_policy(body.policy, body.min_probability))
+    new = (body.policy, body.min_probability, body.allocation)
+    await service.compile(lambda: queries.state(study).config.with_policy(*new))
     return await service.execute(study, body.key, body)
 
 
