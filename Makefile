@@ -44,6 +44,7 @@ docs: $(VENV)/core $(VENV)/data
 	cp results/auto/images/*.png docs/images/
 	$(BIN)/python benchmarks/diagnose.py
 	$(BIN)/python benchmarks/cohort.py
+	$(BIN)/python benchmarks/allocation.py
 	$(BIN)/python benchmarks/lookback.py
 	$(BIN)/larl report comparison
 	cp results/comparison/comparison.md docs/comparison.md

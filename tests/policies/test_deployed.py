@@ -40,9 +40,7 @@ def test_learning_at_every_decision_is_the_policy_itself(pooling: str, settings:
 
 
 def test_contexts_reach_the_state_that_decides() -> None:
-    world = larl.worlds.Contextual(
-        larl.LatentAR(gammas=(0.9,), beta=(-1.0, 1.0), mu=(0.0, 0.0)), eta=((2.0,), (-2.0,))
-    )
+    world = larl.worlds.Contextual(larl.LatentAR(gammas=(0.9,), beta=(-1.0, 1.0), mu=(0.0, 0.0)), eta=((2.0,), (-2.0,)))
     policy = larl.LARL(0, context=1)
     policies = {"plain": policy, "weekly": larl.Deployed(policy, update_every=40), "blind": larl.LARL(0)}
     mean = larl.compare(policies, world, horizon=400, trials=40, seed=SEED).summary()["mean"]
@@ -104,7 +102,7 @@ def test_study_file_has_the_settings_as_keys_of_the_policy(tmp_path: Path) -> No
         (lambda: larl.Deployed(larl.DynamicOracle()), "Deployed: policy = DynamicOracle"),
         (lambda: larl.Deployed(larl.Deployed(SPEC)), "Deployed: policy = Deployed"),
         (lambda: larl.Deployed(larl.Exp3(0.2, (0.0, 1.0)), allocation="best").init(2), "Deployed: allocation = "),
-        (lambda: larl.Agent(larl.Deployed(SPEC), 2), "Agent: policy = Deployed.* are arguments of Agent"),
+        (lambda: larl.Agent(larl.Deployed(SPEC), 2), "Agent: policy = Deployed.* are settings beside the policy"),
         (lambda: larl.Deployed(SPEC, warm_up_probabilities={"0": 0.5}), "warm_up_probabilities = .*the sum 1"),
     ],
 )

@@ -71,6 +71,13 @@ larl.Auto(orders=integers)
 larl.Exp3(reward_range=np.array([-5.0, 5.0]))
 larl.Rexp3(20.0, reward_range=[-5.0, 5.0])
 
+# Settings of a trial: names, mappings and objects.
+larl.Deployed(larl.UCB(), allocation="smooth", min_probability={"0": 0.3}, update_every=5, warm_up=2)
+larl.Deployed(larl.UCB(), allocation=larl.Allocation("smooth", slope=2), warm_up_probabilities={"0": 0.5, "1": 0.5})
+larl.Agent(larl.UCB(), 2, allocation={"kind": "smooth"}, min_probability={"0": 0.3}, update_every="night")
+larl.Cohort(larl.UCB(), 2, allocation=larl.Allocation("best"), warm_up=3)
+assert_type(larl.Agent(larl.UCB(), 2).allocation, larl.Allocation)
+
 # Modules are not Any.
 assert_type(larl.theory.regret_floor(world), float)
 assert_type(larl.worlds.HeavyTails(world).base.arms, int)

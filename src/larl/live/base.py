@@ -47,13 +47,13 @@ class LivePolicy:
         if isinstance(policy, DynamicOracle):
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
         if isinstance(policy, Deployed):
-            accepted = f"the policy that is deployed: allocation, update_every, … are arguments of {owner}"
+            accepted = "the policy that is deployed: allocation, update_every, … are settings beside the policy"
             raise InvalidValue(owner, "policy", policy, accepted)
         self.policy, self.arms = policy, arm_names(owner, arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self._deployment = Deployment.create(owner, **deployment)
         self._rules = self._deployment.rules(owner, policy, self.arms)
-        self.allocation = self._deployment.allocation
+        self.allocation = self._deployment.checked_allocation
         self.min_probability = self._deployment.minimum_to_json_type()
         self._schedule = Schedule(self._deployment.update_every, self._deployment.warm_up)
         self.max_delay = integer(1, 10**6)(owner, "max_delay", max_delay)

@@ -69,9 +69,11 @@ class Allocation:
     --------
     >>> import larl
     >>> allocation = larl.Allocation("smooth", low=0.1, high=0.9)
-    >>> agent = larl.Agent(larl.UCB(standardise=True), arms=["nothing", "prompt"], allocation=allocation)
-    >>> agent.decide().probabilities
-    {'nothing': 0.5, 'prompt': 0.5}
+    >>> agent = larl.Agent(larl.UCB(), arms=["nothing", "prompt"], allocation=allocation)
+    >>> for arm, reward in (("nothing", 0.0), ("prompt", 0.8), ("prompt", 0.9)):
+    ...     _ = agent.observe(agent.record(arm), reward)
+    >>> round(agent.decide().probabilities["prompt"], 2)
+    0.67
     """
 
     kind: str = checked(one_of(*KINDS), "ucb")

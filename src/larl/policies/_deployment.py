@@ -92,14 +92,19 @@ share_fields(Rules, ("minimum", "warm_up_shares"))
 class Deployment:
     """Settings of a policy's use in a trial; `larl.Agent` describes them."""
 
-    allocation: Allocation = checked(as_allocation, Allocation())
-    min_probability: float | Shares = checked(minimum_probability, 0.0)
+    allocation: Allocation | str | Mapping[str, Any] = checked(as_allocation, Allocation())  # checked: an Allocation
+    min_probability: float | Mapping[str, float] | Shares = checked(minimum_probability, 0.0)  # a number or Shares
     update_every: int | str | None = checked(schedule, None)
     warm_up: int = checked(integer(0, MAX_STEPS), 0)
-    warm_up_probabilities: Shares | None = checked(optional_shares, None)
+    warm_up_probabilities: Mapping[str, float] | Shares | None = checked(optional_shares, None)  # Shares or None
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def checked_allocation(self) -> Allocation:
+        """The allocation with all its parameters."""
+        return as_allocation("Deployment", "allocation", self.allocation)
 
     @classmethod
     def create(cls, owner: str, **values: Any) -> Self:
@@ -110,17 +115,19 @@ class Deployment:
     @property
     def is_plain(self) -> bool:
         """Whether the policy itself decides, with one minimum probability for all arms."""
-        return self.allocation.kind == "ucb" and not isinstance(self.min_probability, tuple) and self.warm_up == 0
+        is_equal = not isinstance(self.min_probability, tuple)
+        return self.checked_allocation.kind == "ucb" and is_equal and self.warm_up == 0
 
     def minimum_to_json_type(self) -> float | dict[str, float]:
         """Return the minimum probability as a JSON type."""
-        return dict(self.min_probability) if isinstance(self.min_probability, tuple) else self.min_probability
+        least = self.min_probability
+        return float(least) if isinstance(least, int | float) else dict(least)
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that are not the default, except `min_probability`, as JSON types."""
         given = self.warm_up_probabilities
         values = {
-            "allocation": self.allocation.to_json_type(),
+            "allocation": self.checked_allocation.to_json_type(),
             "update_every": self.update_every,
             "warm_up": self.warm_up,
             "warm_up_probabilities": None if given is None else dict(given),
@@ -141,7 +148,7 @@ class Deployment:
             raise InvalidValue(owner, "warm_up_probabilities", below, accepted)
         if given is not None and self.warm_up == 0:
             raise InvalidValue(owner, "warm_up_probabilities", dict(given), "None, or warm_up ≥ 1")
-        rule = allocation_rule(owner, policy, count, self.allocation)
+        rule = allocation_rule(owner, policy, count, self.checked_allocation)
         return Rules(rule, equal, minimum, self.warm_up, warm_up_shares / warm_up_shares.sum())
 
 
