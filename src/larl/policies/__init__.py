@@ -17,6 +17,7 @@ from larl.policies.auto.policy import Auto
 from larl.policies.belief_linucb import BeliefLinUCB
 from larl.policies.beta_thompson import BetaThompson
 from larl.policies.change_point_thompson import ChangePointThompson
+from larl.policies.cohort_larl import CohortLARL
 from larl.policies.cusum_ucb import CUSUMUCB
 from larl.policies.discounted_beta_thompson import DiscountedBetaThompson
 from larl.policies.discounted_kl_ucb import DiscountedKLUCB
@@ -64,6 +65,7 @@ __all__ = [
     "BeliefLinUCB",
     "BetaThompson",
     "ChangePointThompson",
+    "CohortLARL",
     "DiscountedBetaThompson",
     "DiscountedKLUCB",
     "DiscountedLinUCB",
