@@ -13,8 +13,8 @@ from larl.reports.comparison.report import Outcome
 from larl.reports.comparison.tuning_grids import SHORT_ALPHA, oracle_grids, oracles, untuned
 from larl.reports.grids import Grid
 
-# Regret 0 by definition; no policy for drifting rewards; the report has no world with rewards that are not normal.
-NOT_COMPARED = {"DynamicOracle", "RoundRobin", "FilterOracle"}
+# Regret 0 by definition; no policy for drifting rewards; for cohorts; no world here has rewards that are not normal.
+NOT_COMPARED = {"DynamicOracle", "RoundRobin", "FilterOracle", "CohortLARL"}
 NOT_COMPARED |= {"BetaThompson", "DiscountedBetaThompson", "SlidingWindowBetaThompson", "KLUCB", "DiscountedKLUCB"}
 
 

@@ -1,4 +1,4 @@
-"""The commands `larl paper` and `larl report` with paper, auto, comparison, data and theory."""
+"""The commands `larl paper` and `larl report` with paper, auto, cohorts, comparison, data and theory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     report = typer.Typer(help="Simulate and write a report.", no_args_is_help=True)
     report.command("paper")(guarded(paper))
     report.command("auto")(guarded(auto))
+    report.command("cohorts")(guarded(cohorts))
     report.command("comparison")(guarded(comparison))
     report.command("data")(guarded(data))
     report.command("theory")(guarded(theory))
@@ -64,6 +65,25 @@ def auto(
     with output_folder(out):
         print(write_report(out, Scope(trials, seed), threads=threads, command=command))
     print(f"written: {out / 'auto.md'}, with images and data beside it")
+
+
+def cohorts(
+    out: Annotated[Path, typer.Option(help="Folder for the page, its figure and data.")] = Path("results/cohorts"),
+    repeats: Annotated[int, typer.Option(min=2, help="Cohorts of each population, and pilots.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    threads: Threads = None,
+) -> None:
+    """Measure what units learn from each other: cohorts of 70 units, and new units after a pilot (half an hour).
+
+    An interrupted run keeps its finished cohorts; the same command continues.
+    """
+    from larl._core.files import output_folder
+    from larl.reports.cohorts import Scope, write_report
+
+    command = f"larl report cohorts --repeats {repeats} --seed {seed}"
+    with output_folder(out):
+        print(write_report(out, Scope(repeats, seed=seed), threads=threads, command=command))
+    print(f"written: {out / 'pooling.md'}, with images and data beside it")
 
 
 def comparison(

@@ -26,13 +26,14 @@ from larl.policies._probabilities import (
     argmax_normal_probabilities,
     insertion_sort,
 )
+from larl.policies._shared_scale import SharedScaleState, is_fixed
 from larl.policies._standardise import StandardState
 
 KINDS = ("ucb", "best", "smooth")
 OWN, BEST, SMOOTH = range(3)
 # Policies whose bonus is `alpha` posterior standard deviations of the arm's mean, and those whose bonus is one.
 ALPHA_POLICIES = (
-    *("AdaptiveLARL", "Auto", "BeliefLinUCB", "DiscountedLinUCB", "KalmanUCB", "LARL", "LARLBIC"),
+    *("AdaptiveLARL", "Auto", "BeliefLinUCB", "CohortLARL", "DiscountedLinUCB", "KalmanUCB", "LARL", "LARLBIC"),
     *("SharedLARL", "SlidingWindowLinUCB", "UCB"),
 )
 THOMPSON_POLICIES = (
@@ -166,8 +167,14 @@ def first_scale_posterior(state: FirstScaleState, arm: int) -> tuple[float, floa
     return posterior(state.inner, arm) if state.is_fixed[0] else (math.nan, math.nan)
 
 
+def shared_scale_posterior(state: SharedScaleState, arm: int) -> tuple[float, float]:
+    """Return the posterior in units of the scale of all units; nan until it is fixed."""
+    return posterior(state.inner, arm) if is_fixed(state) else (math.nan, math.nan)
+
+
 implement(posterior, StandardState, standard_posterior)
 implement(posterior, FirstScaleState, first_scale_posterior)
+implement(posterior, SharedScaleState, shared_scale_posterior)
 
 
 @inner

@@ -3,14 +3,20 @@
 Of its d = 2s|A| + 1 entries, 2s + 1 are not zero: the constant, and for each lag one reward and one indicator. Pair 0
 is the constant, (1, 0). Lag j (0 is the latest) with arm a is pair 1 + j|A| + a, (reward, 1). A lag without a reward is
 (0, 0). The widths of all arms cost |A|(2s+1)²/2 multiplications, an update d(2s+1) + d²/2.
+
+In a `ScaledContext` lag j is multiplied by a factor. A ridge regression on it with penalty λ is one on the context with
+penalty λ/factor² on the coefficients of lag j.
 """
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from larl._core.compile import inline, kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from larl._core.compile import generic, implement, inline, kernel, share_fields
 from larl.policies._bounds import Bound
 from larl.policies._linalg.packed_ridge import SparseContext
-from larl.policies._linalg.simd4 import Floats, aligned_zeros, load4, store4
+from larl.policies._linalg.simd4 import Floats, aligned_zeros, broadcast4, load4, store4
 
 
 @kernel
@@ -53,20 +59,20 @@ def lag_bounds(initial: SparseContext, s: int, arms: int) -> Bound:
     return initial.indices, high
 
 
-@inline
-def push(lags: SparseContext, s: int, arms: int, arm: int, reward: float) -> None:
+@generic
+def push(lags: Any, s: int, arms: int, arm: int, reward: float) -> None:
     """Shift all lags by one and write (arm, reward) to lag 0."""
     _push(lags, s, arms, arm, reward, 1.0)
 
 
-@inline
-def push_missing(lags: SparseContext, s: int, arms: int) -> None:
+@generic
+def push_missing(lags: Any, s: int, arms: int) -> None:
     """Shift all lags by one and leave lag 0 empty."""
     _push(lags, s, arms, 0, 0.0, 0.0)
 
 
 @inline
-def _push(lags: SparseContext, s: int, arms: int, arm: int, reward: float, indicator: float) -> None:
+def _push(lags: Any, s: int, arms: int, arm: int, reward: float, indicator: float) -> None:
     """Shift all lags by one and write the pair (reward, indicator) of `arm` to lag 0."""
     for j in range(s, 1, -1):
         lags.indices[np.uintp(j)] = lags.indices[np.uintp(j - 1)] + arms
@@ -74,6 +80,48 @@ def _push(lags: SparseContext, s: int, arms: int, arm: int, reward: float, indic
     if s > 0:
         lags.indices[1] = 1 + arm
         lags.value[4], lags.value[5], lags.value[6], lags.value[7] = reward, indicator, indicator, reward
+
+
+class ScaledContext(NamedTuple):
+    """A `SparseContext` whose lags are multiplied by factors."""
+
+    indices: NDArray[np.int64]
+    value: Floats
+    factor: Floats  # (s,) of lag 0, then of each lag relative to the lag before it
+    indicator: float  # additional factor of the indicators
+
+
+share_fields(ScaledContext, ("factor",))
+
+
+def scaled_lags_init(lag_factors: Floats, indicator: float, arms: int, context: int = 0) -> ScaledContext:
+    """Return a context with the constant, an empty lag for each factor, and pairs for `context` additional numbers."""
+    lags = lags_init(lag_factors.size, arms, context)
+    return ScaledContext(lags.indices, lags.value, lag_factors / np.append(1.0, lag_factors[:-1]), indicator)
+
+
+def push_scaled(lags: ScaledContext, s: int, arms: int, arm: int, reward: float) -> None:
+    """Shift all lags by one, write (arm, reward) to lag 0, and scale every lag."""
+    factor = lags.factor[0] if s > 0 else 1.0
+    _push(lags, s, arms, arm, factor * reward, factor * lags.indicator)
+    _scale_shifted(lags, s)
+
+
+def push_missing_scaled(lags: ScaledContext, s: int, arms: int) -> None:
+    """Shift all lags by one, leave lag 0 empty, and scale every other lag."""
+    _push(lags, s, arms, 0, 0.0, 0.0)
+    _scale_shifted(lags, s)
+
+
+@inline
+def _scale_shifted(lags: ScaledContext, s: int) -> None:
+    """Multiply every lag but the first by its factor relative to the lag that it was before."""
+    for j in range(1, s):
+        store4(lags.value, 4 * j + 4, broadcast4(lags.factor[np.uintp(j)]) * load4(lags.value, 4 * j + 4))
+
+
+implement(push, ScaledContext, push_scaled)
+implement(push_missing, ScaledContext, push_missing_scaled)
 
 
 def dense_context(lags: SparseContext, s: int, arms: int) -> Floats:

@@ -88,29 +88,37 @@ def partial_init(
 
 
 @inline
-def most_likely_kappa(state: PartialState) -> int:
+def most_likely(evidence: Floats, rows: int) -> int:
     """Return the index of the κ with the largest Πc^{−1/2} (Σe²/c)^{−n/2}: the density of n rewards, prior 1/σ²."""
     best, choice = -math.inf, 0
-    for i in range(state.kappas.size):
-        squares = state.evidence[i, 1]
-        if state.rows[0] > 0 and squares > 0.0:
-            log_density = -0.5 * (state.evidence[i, 0] + state.rows[0] * math.log(squares))
+    for i in range(evidence.shape[0]):
+        squares = evidence[i, 1]
+        if rows > 0 and squares > 0.0:
+            log_density = -0.5 * (evidence[i, 0] + rows * math.log(squares))
             if log_density > best:
                 best, choice = log_density, i
     return choice
 
 
+@inline
+def precision_of(kappas: Floats, pair: int) -> float:
+    """Return κ of a pair of coefficients; a single number is that of all pairs."""
+    return kappas[np.uintp(min(pair, kappas.size - 1))]
+
+
 @inner
-def partial_predict(state: PartialState, candidate: int, arm: int) -> tuple[float, float]:
-    """Return mean and sd of xᵀθ_u under one κ."""
-    own, dense, size = state.own, state.dense, state.dense.indices.size
-    row, kappa = candidate * state.arms + arm, state.kappas[candidate]
+def predict_unit(
+    own: PackedRidge, pooled: PackedRidge, dense: SparseContext, lags: Any, row: int, kappas: Floats
+) -> tuple[float, float]:
+    """Return mean and sd of xᵀθ_u; `row` is the slot of the arm under the candidate with precisions `kappas`."""
+    size = dense.indices.size
     scratch = PackedRidge(own.inverse, own.theta, dense.value, own.penalty)
-    leverage, error = solve(scratch, row, state.lags, state.lags.indices.size, size, 0.0)
+    leverage, error = solve(scratch, row, lags, lags.indices.size, size, 0.0)
     for i in range(0, 4 * size, 4):  # `solve` leaves two halves of a sum: turn them into the pair κ(Px)
+        kappa = precision_of(kappas, i >> 2)
         first, second = kappa * (dense.value[i] + dense.value[i + 2]), kappa * (dense.value[i + 1] + dense.value[i + 3])
         dense.value[i], dense.value[i + 1], dense.value[i + 2], dense.value[i + 3] = first, second, second, first
-    mean, width = predict_arm(state.pooled, row, dense, size)
+    mean, width = predict_arm(pooled, row, dense, size)
     _clear(dense)
     return mean - error, math.sqrt(leverage + width * width)
 
@@ -123,30 +131,52 @@ def _clear(dense: SparseContext) -> None:
 
 
 @inner
-def partial_add_row(state: PartialState, arm: int, reward: float) -> None:
-    """Add a row to the unit's regression and the row for θ to the pooled one, under every κ."""
-    own, pooled, dense, size = state.own, state.pooled, state.dense, state.dense.indices.size
-    variance = row_variance(squared_norm(state.lags, state.lags.indices.size), own.penalty)
-    for i in range(state.kappas.size):
-        row = i * state.arms + arm
-        leverage, error = solve(own, row, state.lags, state.lags.indices.size, size, reward)
-        growth = variance + leverage
-        rank_one_update(own, row, size, 1.0, growth, error)
-        weight = state.kappas[i] / math.sqrt(growth)
-        for j in range(4 * size):
-            dense.value[j] = weight * own.column[j]
-        leverage, error = solve(pooled, row, dense, size, size, error / math.sqrt(growth))
-        rank_one_update(pooled, row, size, 1.0, 1.0 + leverage, error)
-        state.evidence[i, 0] += math.log(growth * (1.0 + leverage))
-        state.evidence[i, 1] += error * error / (1.0 + leverage)
-    state.rows[0] += 1
+def add_unit_row(
+    own: PackedRidge,
+    pooled: PackedRidge,
+    dense: SparseContext,
+    lags: Any,
+    row: int,
+    kappas: Floats,
+    reward: float,
+    evidence: Floats,
+) -> None:
+    """Add a row to the unit's regression, the row for θ to the pooled one, and its density to `evidence`."""
+    size = dense.indices.size
+    variance = row_variance(squared_norm(lags, lags.indices.size), own.penalty)
+    leverage, error = solve(own, row, lags, lags.indices.size, size, reward)
+    growth = variance + leverage
+    rank_one_update(own, row, size, 1.0, growth, error)
+    root = math.sqrt(growth)
+    for j in range(4 * size):
+        dense.value[j] = precision_of(kappas, j >> 2) / root * own.column[j]
+    leverage, error = solve(pooled, row, dense, size, size, error / root)
+    rank_one_update(pooled, row, size, 1.0, 1.0 + leverage, error)
+    evidence[0] += math.log(growth * (1.0 + leverage))
+    evidence[1] += error * error / (1.0 + leverage)
     _clear(dense)
+
+
+@inline
+def partial_predict(state: PartialState, candidate: int, arm: int) -> tuple[float, float]:
+    """Return mean and sd of xᵀθ_u under one κ."""
+    kappas, row = state.kappas[candidate : candidate + 1], candidate * state.arms + arm
+    return predict_unit(state.own, state.pooled, state.dense, state.lags, row, kappas)
+
+
+@inner
+def partial_add_row(state: PartialState, arm: int, reward: float) -> None:
+    """Add a row to the regressions under every κ."""
+    for i in range(state.kappas.size):
+        row, kappas = i * state.arms + arm, state.kappas[i : i + 1]
+        add_unit_row(state.own, state.pooled, state.dense, state.lags, row, kappas, reward, state.evidence[i])
+    state.rows[0] += 1
 
 
 def act(state: PartialState, bits: Bits) -> int:
     if state.time[0] < state.s:
         return pick(bits, state.arms)
-    best, choice, candidate = -math.inf, 0, most_likely_kappa(state)
+    best, choice, candidate = -math.inf, 0, most_likely(state.evidence, state.rows[0])
     for arm in range(state.arms):
         mean, width = partial_predict(state, candidate, arm)
         if mean + state.alpha * width > best:
@@ -164,7 +194,7 @@ def update(state: PartialState, arm: int, reward: float) -> None:
 def predict(state: PartialState, arm: int) -> tuple[float, float]:
     if state.time[0] < state.s:
         return math.nan, math.nan
-    mean, width = partial_predict(state, most_likely_kappa(state), arm)
+    mean, width = partial_predict(state, most_likely(state.evidence, state.rows[0]), arm)
     return mean, state.alpha * width
 
 

@@ -20,6 +20,7 @@ from larl.worlds.presets import paper as paper
 from larl.worlds.presets import random as random
 from larl.worlds.presets import random_markov as random_markov
 from larl.worlds.presets import random_vector as random_vector
+from larl.worlds.similar_worlds import random_population as random_population
 from larl.worlds.simulator import Simulator as Simulator
 from larl.worlds.start import JointNormal as JointNormal
 from larl.worlds.start import Normal as Normal
@@ -30,6 +31,7 @@ from larl.worlds.variants import HeavyTails as HeavyTails
 from larl.worlds.variants import HeterogeneousUnits as HeterogeneousUnits
 from larl.worlds.variants import Outliers as Outliers
 from larl.worlds.variants import ParameterChange as ParameterChange
+from larl.worlds.variants import Population as Population
 from larl.worlds.variants import Recorded as Recorded
 from larl.worlds.variants import Seasonal as Seasonal
 from larl.worlds.variants import from_dict as from_dict

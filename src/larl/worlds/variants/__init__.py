@@ -17,6 +17,7 @@ from larl.worlds.variants.heavy_tails import HeavyTails as HeavyTails
 from larl.worlds.variants.heterogeneous_units import HeterogeneousUnits as HeterogeneousUnits
 from larl.worlds.variants.outliers import Outliers as Outliers
 from larl.worlds.variants.parameter_change import ParameterChange as ParameterChange
+from larl.worlds.variants.population import Population as Population
 from larl.worlds.variants.recorded import Recorded as Recorded
 from larl.worlds.variants.recorded import RecordedState as RecordedState
 from larl.worlds.variants.seasonal import Seasonal as Seasonal
@@ -35,6 +36,7 @@ WORLD_CLASSES: dict[str, type[World]] = {
         Burden,
         Contextual,
         HeterogeneousUnits,
+        Population,
         ChangePoints,
         Seasonal,
         Recorded,
@@ -72,7 +74,7 @@ def from_dict(values: Mapping[str, Any], owner: str = "") -> World:
     if not isinstance(name, str) or name not in WORLD_CLASSES:
         raise InvalidValue(owner or "world", "world", name, ", ".join(WORLD_CLASSES))
     world_class = WORLD_CLASSES[name]
-    if issubclass(world_class, LinearGaussianWorld | LatentGLM | Recorded):
+    if issubclass(world_class, LinearGaussianWorld | LatentGLM | Population | Recorded):
         return world_class.from_dict(values, owner or name)
     given = known_fields(world_class, {key: value for key, value in values.items() if key != "world"}, owner or name)
     for part in ("base", "later"):

@@ -1,0 +1,164 @@
+"""Populations of units, cohorts of them that learn together, and new units after a pilot."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larl import worlds
+from larl._core.compile import copy_fields
+from larl.policies import LARL, LARLBIC, Auto, CohortLARL, KalmanOracle, Policy
+from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.simulation.cohort_engine import run_cohort_steps
+from larl.simulation.engine import empty_trace, run_trials
+from larl.simulation.study import Study
+from larl.worlds.base import LinearGaussianWorld, World
+from larl.worlds.latent_ar import LatentAR
+from larl.worlds.variants import Population
+
+Floats = NDArray[np.float64]
+UNITS, STEPS = 70, 140  # of a cohort, and of a pilot
+NEW_STEPS = 200  # of a new unit
+PILOTS = (1, 5, 20, 70)  # units in a pilot
+SPREADS = (0.0, 0.15, 0.3, 0.6, 1.0)
+POPULATION_SEED = 7_000_003  # added to the seed
+
+ALONE, SHARED, TOLD, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The number of cohorts of each population, the new units after each of as many pilots, and the seed."""
+
+    cohorts: int = 10
+    new_units: int = 30
+    seed: int = 0
+
+
+class Setting(NamedTuple):
+    """A population: `draw(members, seed)` returns the worlds of its units."""
+
+    draw: Callable[[int, int], list[LinearGaussianWorld]]
+    k: int
+
+
+def stationary(k: int) -> LatentAR:
+    """Return the paper's world of order k from a stationary start."""
+    return replace(worlds.paper(k), start="stationary")
+
+
+def identical(world: LatentAR) -> Setting:
+    """Return the population of units that do not differ."""
+    return Setting(lambda _members, _seed: [world], world.k)
+
+
+def spread_out(world: LatentAR, spread: float) -> Setting:
+    """Return the population of `larl.worlds.random_population`."""
+    return Setting(lambda members, seed: list(worlds.random_population(world, members, spread, seed).members), world.k)
+
+
+def two_groups() -> Setting:
+    """Return the population in which z is persistent for every second unit, and alternates for the others."""
+    pair: list[LinearGaussianWorld] = [LatentAR(gammas=(g,), beta=(-1, 1), mu=(0, 0)) for g in (0.9, -0.5)]
+    return Setting(lambda _members, _seed: pair, 1)
+
+
+def settings() -> dict[str, Setting]:
+    """Return the populations of both tables."""
+    return {
+        "k = 1": identical(stationary(1)),
+        "k = 5": identical(stationary(5)),
+        "k = 10": identical(stationary(10)),
+        "k = 5, units 30% apart": spread_out(stationary(5), 0.3),
+        "k = 5, units 60% apart": spread_out(stationary(5), 0.6),
+        "two hidden groups": two_groups(),
+        "3 arms, k = 2": identical(worlds.random(k=2, arms=3, seed=11)),
+        "3 arms, k = 2, another": identical(worlds.random(k=2, arms=3, seed=12)),
+    }
+
+
+def spread_settings() -> dict[str, Setting]:
+    """Return populations of increasing spread."""
+    return {f"{100 * spread:.0f}%": spread_out(stationary(5), spread) for spread in SPREADS}
+
+
+def cohort_world(setting: Setting, scope: Scope) -> Population:
+    """Return the world of all cohorts of a population."""
+    return Population(setting.draw(UNITS * scope.cohorts, scope.seed + POPULATION_SEED))
+
+
+def cohort_studies(name: str, setting: Setting, scope: Scope) -> dict[str, Study]:
+    """Return a study for each kind of pooling."""
+    world: dict[str, World] = {name: cohort_world(setting, scope)}
+    policies: dict[str, dict[str, Policy]] = {
+        "none": {ALONE: Auto()},
+        "full": {SHARED: CohortLARL()},
+        "partial": {TOLD: LARL(setting.k, standardise=True), POOLED: CohortLARL()},
+    }
+    return {
+        pooling: Study(world, each, STEPS, scope.cohorts, scope.seed, keep="summary", units=UNITS, pooling=pooling)
+        for pooling, each in policies.items()
+    }
+
+
+def regret_of(world: World, policy: Policy, seed: int, trial: int, horizon: int) -> float:
+    """Return the total regret of one trial."""
+    return float(regret_from(world, policy.init(world.arms, horizon=horizon, world=world), seed, trial, 1, horizon)[0])
+
+
+def regret_from(world: World, state: object, seed: int, first: int, trials: int, horizon: int) -> Floats:
+    """Return the total regret of trials that all start from the same State of a policy."""
+    sums, times = np.zeros((trials, 1)), np.array([horizon - 1])
+    run_trials(world.latent(), state, seed, first, times, sums, empty_trace(1, horizon))
+    return sums[:, 0]
+
+
+def filter_regret(world: Population, scope: Scope) -> Floats:
+    """Return the mean regret of each cohort's units with the Kalman filter that knows the parameters of its unit."""
+    count = UNITS * scope.cohorts
+    each = [
+        regret_of(world.members[unit % len(world.members)], KalmanOracle(), scope.seed, unit, STEPS)
+        for unit in range(count)
+    ]
+    return np.asarray(np.reshape(each, (scope.cohorts, UNITS)).mean(axis=1))
+
+
+class NewUnits(NamedTuple):
+    """Regret of new units, each array (pilots, new units)."""
+
+    by_policy: dict[str, Floats]
+    best: Floats  # Kalman filter with the unit's own parameters
+    baseline: Floats  # LARL with s by BIC
+
+
+def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> object:
+    """Return the State of a new unit after a pilot of `units` units, which learnt together with partial pooling."""
+    new_unit = pooled_state(policy, copy_fields(policy.init(world.arms, horizon=STEPS, world=world)), "partial")
+    states = stack_units(new_unit, units + 1)
+    if units > 0:
+        run_cohort_steps(stack_units(world.latent(), units), states, seed, 0, 0, empty_trace(units, STEPS))
+    return copy_fields(unit_view(states, units))
+
+
+def new_units(setting: Setting, scope: Scope, advance: Callable[[], None]) -> NewUnits:
+    """Simulate new units after pilots of several sizes; `advance` is called after each pilot."""
+    names = ["Auto, no pilot", *(f"n = {n}" for n in (0, *PILOTS))]
+    shape = (scope.cohorts, scope.new_units)
+    found, best, baseline = {name: np.zeros(shape) for name in names}, np.zeros(shape), np.zeros(shape)
+    first = max(PILOTS)  # trials 0 … first − 1 are the units of the pilot
+    for pilot in range(scope.cohorts):
+        seed = scope.seed + POPULATION_SEED + 1 + pilot
+        world = Population(setting.draw(first + scope.new_units, seed))
+        for n in (0, *PILOTS):
+            state = state_after_pilot(CohortLARL(), world, n, seed)
+            found[f"n = {n}"][pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
+        cold = Auto().init(world.arms)
+        found["Auto, no pilot"][pilot] = regret_from(world, cold, seed, first, scope.new_units, NEW_STEPS)
+        for i in range(scope.new_units):
+            own = world.members[(first + i) % len(world.members)]
+            best[pilot, i] = regret_of(own, KalmanOracle(), seed, first + i, NEW_STEPS)
+            baseline[pilot, i] = regret_of(own, LARLBIC(NEW_STEPS // 5), seed, first + i, NEW_STEPS)
+        advance()
+    return NewUnits(found, best, baseline)

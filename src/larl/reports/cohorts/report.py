@@ -1,0 +1,192 @@
+"""The page docs/pooling.md: what units learn from each other."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from larl._core.files import write_atomically
+from larl._core.progress import Progress
+from larl.reports.auto.report import markdown_table
+from larl.reports.cached_studies import run_cached, total_steps
+from larl.reports.cohorts.experiments import (
+    ALONE,
+    NEW_STEPS,
+    PILOTS,
+    POOLED,
+    SHARED,
+    STEPS,
+    UNITS,
+    Floats,
+    NewUnits,
+    Scope,
+    cohort_studies,
+    cohort_world,
+    filter_regret,
+    new_units,
+    settings,
+    spread_settings,
+)
+from larl.simulation.figure import image
+
+POLICIES = (ALONE, SHARED, "LARL, s = k, partial", POOLED)
+
+
+def write_report(out: Path, scope: Scope, *, threads: int | None = None, command: str = "larl report cohorts") -> str:
+    """Run all experiments; write pooling.md, its figure and the data to `out`; return the page."""
+    groups = {"cohort": settings(), "spread": spread_settings()}
+    studies = {
+        f"{group}-{number}-{pooling}": study
+        for group, each in groups.items()
+        for number, (name, setting) in enumerate(each.items())
+        for pooling, study in cohort_studies(name, setting, scope).items()
+    }
+    pilots = {name: setting for name, setting in settings().items() if not name.endswith("another")}
+    pilot_steps = scope.new_units * NEW_STEPS
+    with Progress(total_steps(studies) + len(pilots) * scope.cohorts * pilot_steps, True) as bar:
+        results = run_cached(studies, out / "data", bar, threads)
+        bar.title = "new units"
+        after = {
+            name: new_units(setting, scope, lambda: bar.advance_untimed(pilot_steps))
+            for name, setting in pilots.items()
+        }
+    tables: dict[str, dict[str, dict[str, Floats]]] = {}
+    for group, each in groups.items():
+        tables[group] = {}
+        for number, (name, setting) in enumerate(each.items()):
+            totals = {"Kalman": filter_regret(cohort_world(setting, scope), scope)}
+            for pooling in ("none", "full", "partial"):
+                total = results[f"{group}-{number}-{pooling}"].total()
+                totals |= {str(policy): total.sel(policy=policy).values.ravel() for policy in total["policy"].values}
+            tables[group][name] = totals
+    figure = plot_spread(tables["spread"])
+    images = out / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    write_atomically(images / "pooling-spread.png", lambda draft: draft.write_bytes(image(figure, "png")))
+    page = make_page(command, scope, tables, after)
+    write_atomically(out / "pooling.md", lambda draft: draft.write_text(page, encoding="utf-8"))
+    return page
+
+
+def format_ratio(regret: Floats, best: Floats) -> str:
+    """Return the ratio of mean regrets and its standard error over cohorts."""
+    ratio = regret.mean() / best.mean()
+    error = (regret - ratio * best).std(ddof=1) / math.sqrt(regret.size) / best.mean()
+    return f"{ratio:.3f} ± {error:.3f}"
+
+
+def ratio_table(rows: dict[str, dict[str, Floats]]) -> str:
+    """Return the table of regret per unit relative to the Kalman filter, one row for each population."""
+    frame = pd.DataFrame(
+        {
+            name: {"Kalman, regret": f"{totals['Kalman'].mean():.1f}"}
+            | {policy: format_ratio(totals[policy], totals["Kalman"]) for policy in POLICIES}
+            for name, totals in rows.items()
+        }
+    ).T
+    return markdown_table(frame, "population")
+
+
+def format_share(regret: Floats, units: NewUnits) -> str:
+    """Return the share of the gap from the baseline to the filter that is closed; its error is over pilots."""
+    gap = units.baseline - units.best
+    share = (units.baseline - regret).mean() / gap.mean()
+    error = ((units.baseline - regret) - share * gap).mean(axis=1).std(ddof=1) / math.sqrt(len(gap)) / gap.mean()
+    return f"{100 * share:.0f} ± {100 * error:.0f}"
+
+
+def share_table(rows: dict[str, NewUnits]) -> str:
+    """Return the table of new units after a pilot."""
+    frame = pd.DataFrame(
+        {
+            name: {"LARL (BIC) → Kalman": f"{units.baseline.mean():.0f} → {units.best.mean():.0f}"}
+            | {policy: format_share(regret, units) for policy, regret in units.by_policy.items()}
+            for name, units in rows.items()
+        }
+    ).T
+    return markdown_table(frame, "population")
+
+
+def plot_spread(rows: dict[str, dict[str, Floats]]) -> object:
+    """Return the figure of relative regret over the spread between units."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes, spreads = figure.add_subplot(), [float(name.rstrip("%")) for name in rows]
+    for policy in POLICIES:
+        ratio = [totals[policy].mean() / totals["Kalman"].mean() for totals in rows.values()]
+        axes.plot(spreads, ratio, marker="o", label=policy)
+    axes.set_xlabel("spread of all parameters between units, percent")
+    axes.set_ylabel("regret ÷ Kalman filter")
+    axes.set_ylim(bottom=1.0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def never_worse(rows: dict[str, dict[str, Floats]]) -> str:
+    """Return a sentence on the populations in which pooled CohortLARL has more regret than Auto alone."""
+    worse = []
+    for name, totals in rows.items():
+        difference = totals[POOLED] - totals[ALONE]
+        error = difference.std(ddof=1) / math.sqrt(difference.size)
+        if difference.mean() > 2.0 * error:
+            worse.append(f"{name} ({difference.mean():.1f} ± {error:.1f} more)")
+    if not worse:
+        return "In no population is it worse than Auto alone by more than two standard errors."
+    return f"It is worse than Auto alone, by more than two standard errors, in: {', '.join(worse)}."
+
+
+def make_page(
+    command: str, scope: Scope, tables: dict[str, dict[str, dict[str, Floats]]], after: dict[str, NewUnits]
+) -> str:
+    """Return the page as Markdown."""
+    sizes = ", ".join(map(str, PILOTS))
+    both = tables["cohort"] | {f"spread {name}": totals for name, totals in tables["spread"].items()}
+    mean = float(np.mean([totals[POOLED].mean() / totals["Kalman"].mean() for totals in tables["cohort"].values()]))
+    return f"""# What units learn from each other
+
+Generated by `{command}`.
+
+[`CohortLARL`](cohort.md) gets no information about the world: no s, no scale, no horizon, and not how units differ.
+The Kalman filter knows all parameters of the unit that it plays for. All policies in a row get the same random numbers.
+The latent states start from their stationary distribution. "Units 30% apart" are drawn by
+[`larl.worlds.random_population`](api/worlds.md): every parameter (partial autocorrelations, β, μ, noise) differs.
+In "two hidden groups" γ is 0.9 for every second unit and −0.5 for the others. The settings of CohortLARL were chosen on
+other seeds and other random worlds with three arms.
+
+## Units that learn at the same time
+
+{scope.cohorts} cohorts of {UNITS} units × {STEPS} decisions. Regret per unit ÷ that of the Kalman filter,
+± one standard error over cohorts. CohortLARL with partial pooling has {mean:.2f} times the filter's regret on average.
+
+{ratio_table(tables["cohort"])}
+
+{never_worse(both)}
+
+## When units differ
+
+The same, for k = 5 and an increasing spread of all parameters between units.
+
+{ratio_table(tables["spread"])}
+
+![Regret relative to the Kalman filter, by the spread between units](images/pooling-spread.png)
+
+## New units after a pilot
+
+A pilot of n units × {STEPS} decisions (n = {sizes}) with CohortLARL and partial pooling, then new units of
+{NEW_STEPS} decisions that start with what the pilot learnt: `larl.Cohort.from_log` does this for a log
+([how to](warm-start.md)). Share, in percent, of the gap from LARL with s by BIC, alone, to the Kalman filter with the
+unit's own parameters; {scope.cohorts} pilots with {scope.new_units} new units each, ± one standard error over pilots.
+A new unit sees the pilot and itself, not other new units.
+
+{share_table(after)}
+
+## Limits
+
+- A new unit's first ten contexts are incomplete, where a filter uses what there is. At k = 10 new units therefore gain
+  less than units that learn at the same time.
+- One normal distribution describes how units differ. It fits two distinct groups badly.
+- Full pooling assumes identical units, and can make a whole cohort settle on a wrong arm; use a larger `alpha` with it.
+"""
