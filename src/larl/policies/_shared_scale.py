@@ -49,13 +49,7 @@ def shared_scale_init(inner: Any, arms: int) -> SharedScaleState:
 
 def bounds(initial: SharedScaleState, state: SharedScaleState) -> dict[str, Bound]:
     """Return the bounds of the whole numbers, and of `ordered`."""
-    return standard_bounds(_standard_state(initial), _standard_state(state))
-
-
-@inline
-def _standard_state(state: SharedScaleState) -> StandardState:
-    """Return the same arrays as a `StandardState`."""
-    return StandardState(state.inner, state.ring, state.ordered, state.seen, state.standard)
+    return standard_bounds(*(StandardState(*each[:-1]) for each in (initial, state)))
 
 
 @inline
@@ -73,7 +67,8 @@ def shared_scale_update(state: SharedScaleState, arm: int, reward: float) -> Non
         standard = (reward - state.standard[0]) / state.standard[1]
         update(state.inner, arm, min(max(standard, -LARGEST), LARGEST))
     else:
-        insert_reward(_standard_state(state), reward)
+        first = StandardState(state.inner, state.ring, state.ordered, state.seen, state.standard)
+        insert_reward(first, reward)
         update_missing(state.inner, arm)
 
 
