@@ -14,6 +14,9 @@
 # make torture kill and freeze the service, cut its power, damage its files, and write docs/reliability.md (an hour)
 # Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
 
+# Tests start hundreds of processes: each would compile all modules to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
