@@ -129,7 +129,7 @@ def shares_fixtures(file: str) -> bool:
 
 @cache
 def policy_of_file() -> dict[str, str]:
-    """Return the policy of each file that tests one policy, by the name of the file."""
+    """Return the policy of each file in tests/policies that tests one policy, by the name of the file."""
     modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
     return {f"test_{module}.py": name for name, module in modules.items()}
 
@@ -140,8 +140,8 @@ def group_of(nodeid: str) -> str:
     parameter = re.search(r"\[(\w+)[(-]", rest)
     if parameter and parameter.group(1) in REGISTRY:
         return SAME_STATE.get(parameter.group(1), parameter.group(1))
-    name = file.rpartition("/")[2]
-    if name in policy_of_file():
+    folder, _, name = file.rpartition("/")
+    if folder == "tests/policies" and name in policy_of_file():
         return policy_of_file()[name]
     if name.startswith(("test_cohort", "test_pooling")):
         return "LARL"
