@@ -14,6 +14,9 @@
 # make torture kill and freeze the service, cut its power, damage its files, and write docs/reliability.md (an hour)
 # Each target installs what it needs into $(VENV). Only Python 3.11 or newer has to be installed.
 
+# Tests start hundreds of processes: each would compile all modules to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -25,7 +28,7 @@ SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 WORKERS ?= 3
 FAST := $(addprefix tests/policies/test_,contract.py live_functions.py finite.py bounds.py missing_rewards.py) \
 	$(addprefix tests/live/test_,agent.py agent_files.py cohort.py cohort_files.py) tests/worlds \
-	$(addprefix tests/simulation/test_,compare.py regret.py result.py study.py tables.py) \
+	$(addprefix tests/simulation/test_,compare.py result.py study.py tables.py) \
 	$(addprefix tests/service/test_,auth.py ledger.py messages.py model.py replay.py requests.py session.py) tests/test_errors.py
 
 RUNS ?= 30

@@ -1,5 +1,6 @@
 """Shared by all tests: specs of every registered policy, a world, and the distribution of tests over workers."""
 
+import gc
 import re
 from functools import cache
 from pathlib import Path
@@ -129,7 +130,7 @@ def shares_fixtures(file: str) -> bool:
 
 @cache
 def policy_of_file() -> dict[str, str]:
-    """Return the policy of each file that tests one policy, by the name of the file."""
+    """Return the policy of each file in tests/policies that tests one policy, by the name of the file."""
     modules = {name: kind.__module__.removesuffix(".policy").rpartition(".")[2] for name, kind in REGISTRY.items()}
     return {f"test_{module}.py": name for name, module in modules.items()}
 
@@ -140,8 +141,8 @@ def group_of(nodeid: str) -> str:
     parameter = re.search(r"\[(\w+)[(-]", rest)
     if parameter and parameter.group(1) in REGISTRY:
         return SAME_STATE.get(parameter.group(1), parameter.group(1))
-    name = file.rpartition("/")[2]
-    if name in policy_of_file():
+    folder, _, name = file.rpartition("/")
+    if folder == "tests/policies" and name in policy_of_file():
         return policy_of_file()[name]
     if name.startswith(("test_cohort", "test_pooling")):
         return "LARL"
@@ -150,6 +151,12 @@ def group_of(nodeid: str) -> str:
     if shares_fixtures(file):
         return file
     return "diagnosis" if "/diagnosis/" in file else nodeid  # these tests share the kernels of the fit
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: the compiler creates millions of objects, and a seventh of its time is the search."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

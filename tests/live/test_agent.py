@@ -9,6 +9,7 @@ import pytest
 
 import larl
 from larl import worlds
+from larl._core.compile import entry_point, inner
 from larl._core.random import random_bits
 from larl.live.kernels import choose, forced_arm, sample_arm
 from larl.policies import Policy
@@ -66,13 +67,16 @@ def test_arms_are_drawn_with_exact_probabilities_over_a_grid_of_u() -> None:
     assert counts.tolist() == [16, 0, 32, 16, 0]
 
 
-@numba.njit
+choose_once = inner(choose.__wrapped__)
+
+
+@entry_point  # cached, as the kernels of larl
 def draws(
     state: Any, min_probability: float, available: Any, count: int, probabilities: Any, details: Any, counts: Any
 ) -> None:
     for t in range(count):
         counts[
-            choose_(
+            choose_once(
                 state,
                 np.zeros(0),
                 random_bits(np.uint64(1), t),
@@ -86,7 +90,6 @@ def draws(
         ] += 1
 
 
-choose_ = numba.njit(choose.__wrapped__)
 DRAWS = 100_000
 DRAWN_POLICIES = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
 

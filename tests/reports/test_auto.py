@@ -1,14 +1,21 @@
-"""The evaluation of Auto: the share of the gap closed, the held-out worlds, and the page."""
+"""The evaluation of Auto: the share of the gap closed, the held-out worlds, and the page.
+
+The page is made from worlds that share their kernels: compiling Auto for another kind of world takes half a minute. The
+studies in other kinds of worlds run uncompiled.
+"""
+
+from functools import partial
 
 import numpy as np
 import pytest
 
 import larl
 from larl import worlds
-from larl.reports.auto import Scope, experiments, report, write_report
+from larl.reports.auto import Scope, experiments, report, robustness, write_report
 from larl.reports.auto.experiments import KALMAN, LARL_BIC, Setting
 from larl.reports.auto.report import markdown_table, share_closed
 from larl.worlds import LatentAR
+from tests.core.test_compile import run_python
 
 
 def test_share_closed_is_0_for_larl_bic_and_100_for_kalman():
@@ -49,6 +56,14 @@ def test_report_is_written_and_second_run_reads_cached_studies(tmp_path, monkeyp
         monkeypatch.setattr(module, "LONG_HORIZON", 100)
     monkeypatch.setattr(report, "held_out_worlds", lambda: settings)
     monkeypatch.setattr(report, "misspecified_worlds", lambda: {"constant": Setting(constant, 100)})
+    monkeypatch.setattr(worlds, "non_gaussian", lambda: {"one": constant, "two": robustness.THREE})
+    for name in ("Outliers", "HeavyTails", "ParameterChange"):
+        monkeypatch.setattr(robustness, name, lambda base, **_: base)
+    monkeypatch.setattr(robustness, "FilterOracle", larl.KalmanOracle)
+    for module in (experiments, robustness):
+        monkeypatch.setattr(module, "Auto", partial(larl.Auto, orders=(1, 3), particles=16))  # a tenth of the time
+    monkeypatch.setattr(robustness, "CHANGE", 50)
+    monkeypatch.setattr(robustness, "STILL_HORIZONS", (50, 100))
     page = write_report(tmp_path, Scope(20, 3))
     assert (tmp_path / "auto.md").read_text() == page
     assert {file.name for file in (tmp_path / "images").iterdir()} == {
@@ -61,6 +76,29 @@ def test_report_is_written_and_second_run_reads_cached_studies(tmp_path, monkeyp
     modified = {file: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
     assert write_report(tmp_path, Scope(20, 3)) == page
     assert modified == {file: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
+
+
+def test_every_policy_runs_in_every_kind_of_world_of_the_robustness_studies():
+    # Uncompiled: each pair of a policy and a kind of world would be compiled for this test only.
+    code = """
+from dataclasses import replace
+from functools import partial
+from larl.reports.auto import Scope, robustness
+robustness.Auto = partial(robustness.Auto, orders=(1,), particles=16)
+robustness.FilterOracle = partial(robustness.FilterOracle, particles=20)
+robustness.SETTINGS = dict(list(robustness.SETTINGS.items())[:1])
+for name, study in robustness.studies(Scope()).items():
+    if not name.startswith("constant"):
+        regret = replace(study, horizon=8, trials=1).run(progress=False).regret.values
+        kinds = {type(world).__name__ for world in study.worlds.values()}
+        print(name, *sorted(kinds), regret.size == 8 * len(study.worlds) * len(study.policies), (regret >= 0.0).all())
+"""
+    assert run_python(code, NUMBA_DISABLE_JIT="1").splitlines() == [
+        "families LatentGLM True True",
+        "outliers HeavyTails LatentAR Outliers True True",
+        "changes ParameterChange True True",
+        "changes-fresh LatentAR True True",
+    ]
 
 
 def test_markdown_table_has_header_and_rows():
