@@ -98,6 +98,22 @@ def test_clock_that_goes_back_is_recorded_although_the_first_request_is_refused(
         assert [issue["code"] for issue in host.issues()] == ["clock"]
 
 
+def test_cohort_of_cohort_larl_continues_after_a_restart_and_replays(sqlite: str) -> None:
+    """Rewards of two units, some late, in two processes: the replay finds every decision again."""
+    policy, pending = {"policy": "CohortLARL", "s": 2}, []
+    for run in range(2):
+        with hosts(sqlite) as [host]:
+            if run == 0:
+                host.create_study(policy=policy, pooling="partial", min_probability=0.1)
+            for i in range(15):
+                made = host.decide(f"u{i % 3}", f"{run}-{i}")
+                pending.append(made["id"])
+                if i % 4 != 3:  # the reward of the decision before the last is late by one
+                    host.reward(pending.pop(0), f"r{run}-{i}", 0.1 * i)
+            assert host.replay() == 15 * (run + 1)
+    assert made["expected"] is not None
+
+
 def test_cohort_from_a_snapshot_learns_a_reward(sqlite: str) -> None:
     with hosts(sqlite) as [host]:
         host.create_study(policy=LARL, pooling="partial")
