@@ -18,10 +18,11 @@ from larl.policies.auto.layout import (
     coordinate_count,
     field_offsets,
 )
-from larl.policies.auto.moves import systematic_resample
 from larl.policies.auto.parameters import to_parameters
-from larl.policies.auto.particle_kalman import RewardHistory, filter_step, replay_filter, time_update
+from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.proposal import GaussianProposal, fit_proposal, proposal_to_prior
+from larl.policies.auto.replay import RewardHistory, filter_step, replay_filter
+from larl.policies.auto.resampling import systematic_resample
 from larl.policies.auto.soa import LANES
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS

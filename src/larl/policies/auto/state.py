@@ -17,8 +17,8 @@ from larl.policies.auto.layout import (
     field_offsets,
 )
 from larl.policies.auto.parameters import prior_of
-from larl.policies.auto.particle_kalman import RewardHistory
 from larl.policies.auto.proposal import GaussianProposal
+from larl.policies.auto.replay import RewardHistory
 from larl.policies.auto.soa import LANES, Floats
 
 MIN_MOVES, MAX_MOVES = 3, 12  # Metropolis steps of each particle after it was resampled
