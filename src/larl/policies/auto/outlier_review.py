@@ -13,7 +13,7 @@ from larl.policies.auto.outliers import MAX_INFLATION, THRESHOLD, THRESHOLD_REWA
 from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.populations import best_population, blocks_of, model_of
 from larl.policies.auto.replay import filter_step
-from larl.policies.auto.soa import LANES, Floats, load, store
+from larl.policies.auto.soa import LANES, Floats, aligned_rows, load, store
 from larl.policies.auto.state import SMCState
 
 MEDIAN_SQUARE = 0.4549364  # median of χ² with one degree of freedom
@@ -60,7 +60,7 @@ def copy_belief(block: Floats, fields: FieldOffsets, target: int, source: int) -
 def begin_pass(state: SMCState, population: int, row: int) -> Floats:
     """Return a copy of a block with the belief before the first step that can be replayed."""
     pops, fields = state.populations, field_offsets(model_of(state, population))
-    x, block = blocks_of(state, population, fields), state.candidate[: fields.end]
+    x, block = blocks_of(state, population, fields), aligned_rows(fields.end)
     for i in range(fields.end):
         store(block, i, load(x, row + i))
     if pops.first[population] > pops.born[population]:
@@ -93,9 +93,7 @@ def find_squared_errors(state: SMCState, population: int, row: int, lane: int, s
 
 
 @inner
-def find_outliers(
-    state: SMCState, population: int, row: int, lane: int, variance: float, inflation: Floats
-) -> None:
+def find_outliers(state: SMCState, population: int, row: int, lane: int, variance: float, inflation: Floats) -> None:
     """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`, unless two follow."""
     fields, last = field_offsets(model_of(state, population)), -1
     block, first = begin_pass(state, population, row), state.populations.first[population]

@@ -22,7 +22,15 @@ t counts the steps since the population started.
 
 from larl._core.compile import inline
 from larl.policies.auto.binary import binary_gains
-from larl.policies.auto.layout import AR_STATE, BINARY, DAMPED_ROTATION, INDEPENDENT_AR1, FieldOffsets, ModelKind, cov_index
+from larl.policies.auto.layout import (
+    AR_STATE,
+    BINARY,
+    DAMPED_ROTATION,
+    INDEPENDENT_AR1,
+    FieldOffsets,
+    ModelKind,
+    cov_index,
+)
 from larl.policies.auto.soa import Floats, Row, broadcast, load, maximum, store
 
 MIN_VARIANCE_SHARE = 1e-9  # lower limit of S, relative to the variances it is computed from: less may be rounding

@@ -9,7 +9,7 @@ from larl.policies.auto.layout import FieldOffsets, ModelKind, coordinate_count,
 from larl.policies.auto.moves import draw_normals, next_bits
 from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.particle_kalman import time_update
-from larl.policies.auto.proposal import fit_proposal, proposal_to_prior
+from larl.policies.auto.proposal import empty_proposal, fit_proposal, proposal_to_prior
 from larl.policies.auto.soa import LANES, Floats, broadcast, load, store
 from larl.policies.auto.state import SMCState
 
@@ -130,8 +130,9 @@ def roll_window(state: SMCState, population: int, t: int) -> None:
     for row in range(0, x.shape[0], fields.end):
         for i in range(height):
             store(x, row + fields.window_start + i, load(x, row + fields.mean + i))
-    fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, pops.evidence[population], state.proposal)
-    proposal_to_prior(state.proposal, size, pops.mean[population], pops.precision[population], state.work)
+    proposal = empty_proposal(size)
+    fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, pops.evidence[population], proposal)
+    proposal_to_prior(proposal, size, pops.mean[population], pops.precision[population])
     pops.first[population] = t
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from larl._core.compile import inline, inner
 from larl.policies._linalg.cholesky import cholesky
-from larl.policies.auto.soa import LANES, Floats, Row, broadcast, exp, load, store, sum_lanes
+from larl.policies.auto.soa import Floats, Row, aligned_rows, broadcast, exp, load, store, sum_lanes
 
 MIN_VARIANCE = 1e-6  # added to each variance: the particles may all be equal
 COV_SHRINKAGE = 0.9  # factor of the covariances: estimates from few particles are noisy
@@ -27,12 +27,18 @@ class GaussianPrior(NamedTuple):
 
 
 @inner
+def empty_proposal(size: int) -> GaussianProposal:
+    """Return a proposal before `fit_proposal` sets it."""
+    return GaussianProposal(np.empty(size), np.empty((size, size)))
+
+
+@inner
 def fit_proposal(
     x: Floats, rows: int, theta: int, log_weight: int, size: int, evidence: float, proposal: GaussianProposal
 ) -> None:
     """Fit a normal distribution to the weighted particles of a population, whose blocks have `rows` rows each."""
     mean, factor, blocks = proposal.mean, proposal.factor, x.shape[0] // rows
-    scratch = np.empty((blocks * (size + 1), LANES))  # of each block: the weights, and the coordinates minus their mean
+    scratch = aligned_rows(blocks * (size + 1))  # of each block: the weights, and the coordinates minus their mean
     for block in range(blocks):
         store(scratch, block * (size + 1), exp(load(x, block * rows + log_weight) - broadcast(evidence)))
     for i in range(size):
@@ -54,8 +60,9 @@ def fit_proposal(
 
 
 @inner
-def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, precision: Floats, work: Floats) -> None:
+def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, precision: Floats) -> None:
     """Write the mean and the precision of a proposal into a prior."""
+    work = np.empty(size)
     for i in range(size):
         mean[i] = proposal.mean[i]
         for j in range(size):

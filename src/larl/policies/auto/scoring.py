@@ -6,7 +6,7 @@ import numpy as np
 
 from larl._core.compile import inline, inner
 from larl.policies.auto.binary import PROBIT_SCALE, probit
-from larl.policies.auto.layout import BINARY, FieldOffsets, ModelKind, cov_index, field_offsets
+from larl.policies.auto.layout import BINARY, FieldOffsets, cov_index, field_offsets
 from larl.policies.auto.populations import best_population, blocks_of, model_of, total_evidence
 from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
 from larl.policies.auto.soa import LANES, Floats, Row, broadcast, exp, load, maximum, store, sum_lanes

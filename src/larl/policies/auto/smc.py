@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from larl._core.compile import inner
 from larl._core.random import bits_to_uniform
 from larl.policies.auto.layout import CONTINUOUS, FieldOffsets, coordinate_count, field_offsets
@@ -19,11 +17,11 @@ from larl.policies.auto.populations import (
     roll_window,
     total_evidence,
 )
-from larl.policies.auto.proposal import GaussianPrior, fit_proposal
+from larl.policies.auto.proposal import GaussianPrior, empty_proposal, fit_proposal
 from larl.policies.auto.replay import RewardHistory, filter_step
 from larl.policies.auto.resampling import effective_share, reweight, systematic_resample
 from larl.policies.auto.restarts import RESTART_EVERY, restart_populations
-from larl.policies.auto.soa import LANES, Floats, load, store
+from larl.policies.auto.soa import Floats, aligned_rows, load, store
 from larl.policies.auto.state import MAX_MOVES, MIN_MOVES, SMCState
 
 TEMPER_BELOW = 0.25  # effective share of particles below which a reward's likelihood is applied in several parts
@@ -129,8 +127,8 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
     kind, prior = model_of(state, population), GaussianPrior(pops.mean[population], pops.precision[population])
     fields, size = field_offsets(kind), coordinate_count(kind)
     x, first = blocks_of(state, population, fields), pops.first[population]
-    fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, pops.evidence[population], state.proposal)
-    rows = np.empty((2 * size, LANES))
+    proposal, candidate, rows = empty_proposal(size), aligned_rows(fields.end), aligned_rows(2 * size)
+    fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, pops.evidence[population], proposal)
     cost = pops.blocks[population] * (t + 1 - first) * (20.0 + (kind.arms + kind.p) ** 2)
     while pops.moves_due[population] > 0 and budget > 0.0:
         budget -= cost
@@ -139,11 +137,11 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
         for row in range(0, x.shape[0], fields.end):
             share = move(
                 x=x[row : row + fields.end],
-                candidate=state.candidate,
+                candidate=candidate,
                 fields=fields,
                 kind=kind,
                 prior=prior,
-                proposal=state.proposal,
+                proposal=proposal,
                 rows=rows,
                 step_size=pops.step_size[population],
                 fraction=fraction,

@@ -17,12 +17,13 @@ from numba import types
 from numba.extending import models, register_model
 from numpy.typing import NDArray
 
-from larl._core.compile import inline
+from larl._core.compile import inline, inner
 from larl.policies._linalg.simd4 import INT32, cgutils, compile_operator, simd_intrinsic
 
 Floats = NDArray[np.float64]
 Row = NDArray[np.float64]  # (LANES,)
 LANES = 16
+LINE = 8  # numbers in a cache line
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 INT64S = ir.VectorType(ir.IntType(64), LANES)
 MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
@@ -130,6 +131,14 @@ def store(x: Floats, row: int, value: Row) -> None:
 def broadcast(number: float) -> Row:
     """Return the same number for all particles."""
     return np.full(LANES, number)
+
+
+@inner
+def aligned_rows(count: int) -> Floats:
+    """Return rows, not initialised, that start at a cache line: across two lines, they are slower to load and store."""
+    buffer = np.empty(count * LANES + LINE - 1)
+    start = -(np.int64(buffer.ctypes.data) // np.int64(buffer.itemsize)) % LINE
+    return buffer[start : start + count * LANES].reshape((count, LANES))
 
 
 @row_intrinsic(ROW, [ROW, ROW], lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
