@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from larl._core.compile import inner
 from larl._core.random import bits_to_uniform
 from larl.policies.auto.layout import CONTINUOUS, FieldOffsets, coordinate_count, field_offsets
@@ -29,8 +31,9 @@ RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is
 TARGET_ACCEPTANCE = 0.35  # acceptance rate that the step size is adapted to
 PRUNE_GAP = 7.0  # a population whose log evidence is this far below the best one is dropped
 PRUNE_AFTER = 20  # steps before a population can be dropped
-REPLAY_BUDGET = 1e6  # covariance entries that the moves of one step may replay: a few milliseconds
-MOVED_STEPS = 400  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
+MOVE_GAP = 3.0  # a population whose log evidence is this far below the best one makes no moves
+REPLAY_BUDGET = 7e5  # covariance entries that the moves of one step may replay: about a millisecond
+MOVED_STEPS = 300  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
 
 
 @inner
@@ -163,24 +166,42 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
 
 
 @inner
-def smc_step(state: SMCState, t: int) -> None:
-    """Update all living populations with the history up to step t; a restarted one learns from several steps."""
+def update_until(state: SMCState, population: int, t: int, largest: float, budget: float) -> float:
+    """Update a living population with the history up to step t; return the remaining replay budget."""
     pops, history = state.populations, state.history
+    while pops.alive[population] and pops.next[population] <= t:
+        step = pops.next[population]
+        pops.next[population] += 1
+        if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
+            pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
+        elif history.arm[step % history.arm.size] >= 0:
+            budget = update_population(state, population, step, largest, budget)
+        else:
+            advance_population(state, population, step)
+    return budget
+
+
+@inner
+def smc_step(state: SMCState, t: int) -> None:
+    """Update all living populations with the history up to step t; a restarted one learns from several steps.
+
+    The populations with the largest evidence come first: the replay budget may not last for all. Those that are far
+    behind postpone their moves until they have recovered.
+    """
+    pops, history, count = state.populations, state.history, state.populations.order.size
     largest, budget = largest_reward(history, t + 1), REPLAY_BUDGET
     if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:
         restart_populations(state, t)
-    for population in range(pops.order.size):
-        while pops.alive[population] and pops.next[population] <= t:
-            step = pops.next[population]
-            pops.next[population] += 1
-            if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
-                pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
-            elif history.arm[step % history.arm.size] >= 0:
-                budget = update_population(state, population, step, largest, budget)
-            else:
-                advance_population(state, population, step)
+    evidence = np.where(pops.alive, pops.evidence, -np.inf)
+    order = np.argsort(-evidence)
+    for i in range(count):
+        population = order[i]
+        if evidence[order[0]] - evidence[population] <= MOVE_GAP:
+            budget = update_until(state, population, t, largest, budget)
+        else:
+            update_until(state, population, t, largest, 0.0)
     best = best_population(state)
-    for population in range(pops.order.size):
+    for population in range(count):
         if pops.alive[population]:
             gap = pops.evidence[best] - pops.evidence[population]
             if gap > PRUNE_GAP and t - pops.born[population] >= PRUNE_AFTER:
