@@ -31,7 +31,7 @@ RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is
 TARGET_ACCEPTANCE = 0.35  # acceptance rate that the step size is adapted to
 PRUNE_GAP = 7.0  # a population whose log evidence is this far below the best one is dropped
 PRUNE_AFTER = 20  # steps before a population can be dropped
-MOVE_GAP = 3.0  # a population whose log evidence is this far below the best one makes no moves
+MOVE_GAP = 3.0  # a population whose log evidence is this far below the best one makes one move
 REPLAY_BUDGET = 7e5  # covariance entries that the moves of one step may replay: about a millisecond
 MOVED_STEPS = 300  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
 
@@ -114,11 +114,13 @@ def tempered_reweight(state: SMCState, population: int, t: int, largest: float, 
 
 @inner
 def resample(state: SMCState, population: int, x: Floats, fields: FieldOffsets) -> None:
-    """Resample a population and schedule its moves."""
-    evidence = state.populations.evidence[population]
+    """Resample a population and schedule its moves: one if it is far behind, so that not all particles become equal."""
+    pops = state.populations
+    evidence, length = pops.evidence[population], pops.next[population] - pops.first[population]
     systematic_resample(x, fields, evidence, bits_to_uniform(next_bits(state.draws)))
-    length = state.populations.next[population] - state.populations.first[population]
-    state.populations.moves_due[population] = max(MIN_MOVES, min(MAX_MOVES, MOVED_STEPS // max(length, 1)))
+    is_behind = pops.evidence[best_population(state)] - evidence > MOVE_GAP
+    moves = max(MIN_MOVES, min(MAX_MOVES, MOVED_STEPS // max(length, 1)))
+    pops.moves_due[population] = 1 if is_behind else moves
 
 
 @inner
@@ -185,21 +187,15 @@ def update_until(state: SMCState, population: int, t: int, largest: float, budge
 def smc_step(state: SMCState, t: int) -> None:
     """Update all living populations with the history up to step t; a restarted one learns from several steps.
 
-    The populations with the largest evidence come first: the replay budget may not last for all. Those that are far
-    behind postpone their moves until they have recovered.
+    The populations with the largest evidence come first: the replay budget may not last for all.
     """
     pops, history, count = state.populations, state.history, state.populations.order.size
     largest, budget = largest_reward(history, t + 1), REPLAY_BUDGET
     if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:
         restart_populations(state, t)
-    evidence = np.where(pops.alive, pops.evidence, -np.inf)
-    order = np.argsort(-evidence)
+    order = np.argsort(-np.where(pops.alive, pops.evidence, -np.inf))
     for i in range(count):
-        population = order[i]
-        if evidence[order[0]] - evidence[population] <= MOVE_GAP:
-            budget = update_until(state, population, t, largest, budget)
-        else:
-            update_until(state, population, t, largest, 0.0)
+        budget = update_until(state, order[i], t, largest, budget)
     best = best_population(state)
     for population in range(count):
         if pops.alive[population]:

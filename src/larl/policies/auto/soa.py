@@ -44,15 +44,12 @@ class RowModel(models.PrimitiveModel):
         cast(Any, super()).__init__(manager, kind, VECTOR)
 
 
-for _function, _instruction in (
-    (operator.add, "fadd"),
-    (operator.iadd, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.isub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
-):
-    compile_operator(ROW, _function, lambda builder, a, b, name=_instruction: getattr(builder, name)(a, b))
+compile_operator(ROW, operator.add, lambda builder, a, b: builder.fadd(a, b))
+compile_operator(ROW, operator.iadd, lambda builder, a, b: builder.fadd(a, b))
+compile_operator(ROW, operator.sub, lambda builder, a, b: builder.fsub(a, b))
+compile_operator(ROW, operator.isub, lambda builder, a, b: builder.fsub(a, b))
+compile_operator(ROW, operator.mul, lambda builder, a, b: builder.fmul(a, b))
+compile_operator(ROW, operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
 
 
 def row_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -170,7 +167,7 @@ def where_positive(mark: Row, a: Row, b: Row) -> Row:
 @row_intrinsic(ROW, [ROW], _build_exponent)
 def exponent(row: Row) -> Row:
     """Return e of a = m · 2ᵉ with 1 ≤ m < 2, for positive normal numbers."""
-    return (row.view(np.int64) >> MANTISSA_BITS) - float(EXPONENT_BIAS)
+    return ((row.view(np.int64) >> MANTISSA_BITS) - EXPONENT_BIAS).astype(np.float64)
 
 
 @row_intrinsic(ROW, [ROW], _build_mantissa)
