@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from larl._core.compile import inner
 from larl._core.random import bits_to_uniform
 from larl.policies.auto.layout import CONTINUOUS, FieldOffsets, coordinate_count, field_offsets
@@ -31,9 +29,8 @@ RESAMPLE_BELOW = 0.5  # effective share of particles below which a population is
 TARGET_ACCEPTANCE = 0.35  # acceptance rate that the step size is adapted to
 PRUNE_GAP = 7.0  # a population whose log evidence is this far below the best one is dropped
 PRUNE_AFTER = 20  # steps before a population can be dropped
-MOVE_GAP = 3.0  # a population whose log evidence is this far below the best one makes one move
-REPLAY_BUDGET = 7e5  # covariance entries that the moves of one step may replay: about a millisecond
-MOVED_STEPS = 300  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
+REPLAY_BUDGET = 1e6  # covariance entries that the moves of one step may replay: a few milliseconds
+MOVED_STEPS = 400  # steps that the moves of a particle replay together, within MIN_MOVES and MAX_MOVES
 
 
 @inner
@@ -114,13 +111,11 @@ def tempered_reweight(state: SMCState, population: int, t: int, largest: float, 
 
 @inner
 def resample(state: SMCState, population: int, x: Floats, fields: FieldOffsets) -> None:
-    """Resample a population and schedule its moves: one if it is far behind, so that not all particles become equal."""
-    pops = state.populations
-    evidence, length = pops.evidence[population], pops.next[population] - pops.first[population]
+    """Resample a population and schedule its moves."""
+    evidence = state.populations.evidence[population]
     systematic_resample(x, fields, evidence, bits_to_uniform(next_bits(state.draws)))
-    is_behind = pops.evidence[best_population(state)] - evidence > MOVE_GAP
-    moves = max(MIN_MOVES, min(MAX_MOVES, MOVED_STEPS // max(length, 1)))
-    pops.moves_due[population] = 1 if is_behind else moves
+    length = state.populations.next[population] - state.populations.first[population]
+    state.populations.moves_due[population] = max(MIN_MOVES, min(MAX_MOVES, MOVED_STEPS // max(length, 1)))
 
 
 @inner
@@ -168,36 +163,24 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
 
 
 @inner
-def update_until(state: SMCState, population: int, t: int, largest: float, budget: float) -> float:
-    """Update a living population with the history up to step t; return the remaining replay budget."""
-    pops, history = state.populations, state.history
-    while pops.alive[population] and pops.next[population] <= t:
-        step = pops.next[population]
-        pops.next[population] += 1
-        if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
-            pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
-        elif history.arm[step % history.arm.size] >= 0:
-            budget = update_population(state, population, step, largest, budget)
-        else:
-            advance_population(state, population, step)
-    return budget
-
-
-@inner
 def smc_step(state: SMCState, t: int) -> None:
-    """Update all living populations with the history up to step t; a restarted one learns from several steps.
-
-    The populations with the largest evidence come first: the replay budget may not last for all.
-    """
-    pops, history, count = state.populations, state.history, state.populations.order.size
+    """Update all living populations with the history up to step t; a restarted one learns from several steps."""
+    pops, history = state.populations, state.history
     largest, budget = largest_reward(history, t + 1), REPLAY_BUDGET
     if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:
         restart_populations(state, t)
-    order = np.argsort(-np.where(pops.alive, pops.evidence, -np.inf))
-    for i in range(count):
-        budget = update_until(state, order[i], t, largest, budget)
+    for population in range(pops.order.size):
+        while pops.alive[population] and pops.next[population] <= t:
+            step = pops.next[population]
+            pops.next[population] += 1
+            if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
+                pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
+            elif history.arm[step % history.arm.size] >= 0:
+                budget = update_population(state, population, step, largest, budget)
+            else:
+                advance_population(state, population, step)
     best = best_population(state)
-    for population in range(count):
+    for population in range(pops.order.size):
         if pops.alive[population]:
             gap = pops.evidence[best] - pops.evidence[population]
             if gap > PRUNE_GAP and t - pops.born[population] >= PRUNE_AFTER:

@@ -20,7 +20,7 @@ from larl.policies.auto.parameters import prior_of
 from larl.policies.auto.replay import RewardHistory
 from larl.policies.auto.soa import LANES, Floats
 
-MIN_MOVES, MAX_MOVES = 2, 12  # Metropolis steps of each particle after it was resampled
+MIN_MOVES, MAX_MOVES = 3, 12  # Metropolis steps of each particle after it was resampled
 DrawCounter = NDArray[np.uint64]  # (1,) number of 64-bit draws so far
 DETECT = -1  # the observation model is chosen from the rewards
 
