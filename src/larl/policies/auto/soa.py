@@ -132,8 +132,8 @@ def broadcast(number: float) -> Row:
 
 @inner
 def aligned_rows(count: int) -> Floats:
-    """Return rows, not initialised, that start at a cache line: across two lines, they are slower to load and store."""
-    buffer = np.empty(count * LANES + LINE - 1)
+    """Return rows of zeros that start at a cache line: across two lines, they are slower to load and store."""
+    buffer = np.zeros(count * LANES + LINE - 1)
     start = -(np.int64(buffer.ctypes.data) // np.int64(buffer.itemsize)) % LINE
     return buffer[start : start + count * LANES].reshape((count, LANES))
 
