@@ -50,6 +50,7 @@ def flip_signs(
         store(candidate, fields.theta + i, load(x, fields.theta + i))
     for lane in range(LANES):
         candidate[fields.sign + bits_to_index(next_bits(draws), kind.arms), lane] *= -1.0
+        draws[0] += np.uint64((size + 4) // 5)  # as many draws as the normals of another step
 
 
 @inner
