@@ -15,7 +15,7 @@ import numpy as np
 import larl
 from larl import worlds
 from larl.policies.auto.layout import CONTINUOUS, ModelKind, field_offsets
-from larl.policies.auto.particle_kalman import filter_step
+from larl.policies.auto.replay import filter_step
 from measure import agent_step_times, state_bytes, world_with_arms
 
 ARMS = (2, 6, 10, 20)

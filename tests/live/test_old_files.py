@@ -61,27 +61,31 @@ def test_schema_2_cohort_continues_identically(name: str, tmp_path: Path) -> Non
     assert next_decisions(lambda t: cohort.decide("xyzw"[t % 4]), cohort.observe, len(case["next"])) == case["next"]
 
 
-def test_agent_with_an_earlier_auto_learns_again_from_the_rewards_in_its_file(tmp_path: Path) -> None:
-    case, path = read_cases("agents-2.json.gz")[RELEARNT], tmp_path / "agent.json"
-    path.write_text(json.dumps(case["file"]))
+@pytest.mark.parametrize(("name", "prefix"), [("agents-2.json.gz", "swarm"), ("auto-3.json.gz", "smc")])
+def test_agent_with_an_earlier_auto_learns_again_from_the_rewards_in_its_file(
+    name: str, prefix: str, tmp_path: Path
+) -> None:
+    # The rewards of the second file have the values 2 and 5, and its history has been overwritten from the start on.
+    file, path = read_cases(name)[RELEARNT]["file"], tmp_path / "agent.json"
+    path.write_text(json.dumps(file))
     agent = larl.Agent.load(path)
-    arrays = case["file"]["base"]["state"]
+    arrays = file["base"]["state"]
 
     def read(name: str) -> Any:
-        array = arrays[f"swarm.{name}"]
+        array = arrays[f"{prefix}.{name}"]
         return np.frombuffer(base64.b64decode(array["data"]), array["type"]).reshape(array["shape"])
 
-    time, past = int(read("time")[0]), case["file"]["past"]
+    time, past, (offset, unit) = int(read("time")[0]), file["past"], (*read("offset"), 1.0)[:2]
     size = read("history.arm").size
     ring = [t % size for t in range(max(time - size, 0), time)]
     steps = [(int(read("history.arm")[i]), read("history.reward")[i]) for i in ring]
     state = agent.policy.init(2)
     for arm, reward in steps:
-        learn(state, arm, math.nan if arm < 0 else reward + read("offset")[0])
+        learn(state, arm, math.nan if arm < 0 else offset + unit * reward)
     for arm, reward in zip(past["arm"], past["reward"], strict=True):
         learn(state, arm, math.nan if reward is None else reward)
     decision = agent.decide()
-    low = case["file"]["floor"]
+    low = file.get("floor", file.get("min_probability"))
     best = max(range(2), key=lambda arm: state.score[arm])
     assert decision.probabilities == {
         name: pytest.approx(1.0 - low if i == best else low) for i, name in enumerate("ab")

@@ -18,10 +18,11 @@ from larl.policies.auto.layout import (
     coordinate_count,
     field_offsets,
 )
-from larl.policies.auto.moves import systematic_resample
 from larl.policies.auto.parameters import to_parameters
-from larl.policies.auto.particle_kalman import RewardHistory, filter_step, replay_filter, time_update
+from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.proposal import GaussianProposal, fit_proposal, proposal_to_prior
+from larl.policies.auto.replay import RewardHistory, filter_step, replay_filter
+from larl.policies.auto.resampling import systematic_resample
 from larl.policies.auto.soa import LANES
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
@@ -253,9 +254,9 @@ def test_resampling_copies_in_proportion_to_weight():
 
 
 @numba.njit
-def fitted(x, fields, size, normal, mean, precision, work):
+def fitted(x, fields, size, normal, mean, precision):
     fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, 0.0, normal)
-    proposal_to_prior(normal, size, mean, precision, work)
+    proposal_to_prior(normal, size, mean, precision)
 
 
 def test_prior_has_the_moments_of_the_population():
@@ -265,7 +266,7 @@ def test_prior_has_the_moments_of_the_population():
     data[:, fields.log_weight] = -math.log(40 * LANES)
     mean, precision = np.zeros(size), np.zeros((size, size))
     normal = GaussianProposal(np.zeros(size), np.zeros((size, size)))
-    fitted(data.reshape(-1, LANES), fields, size, normal, mean, precision, np.zeros(size))
+    fitted(data.reshape(-1, LANES), fields, size, normal, mean, precision)
     theta = np.moveaxis(data[:, :size], 1, 0).reshape(size, -1)
     cov = np.cov(theta, ddof=0)
     cov = np.where(np.eye(size) > 0, cov + 1e-6, 0.9 * cov)

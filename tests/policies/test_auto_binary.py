@@ -9,6 +9,7 @@ from scipy import integrate, special, stats
 
 import larl
 from larl._core.random import policy_bits
+from larl.policies.auto.binary import PROBIT_SCALE, probit
 from larl.policies.auto.layout import (
     AR_STATE,
     BINARY,
@@ -18,7 +19,7 @@ from larl.policies.auto.layout import (
     ModelKind,
     field_offsets,
 )
-from larl.policies.auto.particle_kalman import PROBIT_SCALE, fill, measurement_update, probit
+from larl.policies.auto.particle_kalman import measurement_update
 from larl.policies.auto.soa import LANES
 from tests.policies.test_auto import FORMS, random_block, random_rewards, take_steps
 from tests.stepping import decide, learn
@@ -28,7 +29,6 @@ TINY = larl.Auto(orders=(1, 2), particles=16)
 
 @numba.njit
 def observe(x, fields, kind, t, arm, reward):
-    fill(x, fields.product, 1.0)
     measurement_update(x, fields, kind, t, arm, reward, 1.0)
 
 

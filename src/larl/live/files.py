@@ -77,7 +77,7 @@ def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
 
     `initial` is the State of a new unit.
     """
-    if ONLY_OLD in values and type(initial).__name__ == "AutoState":
+    if not ONLY_OLD.isdisjoint(values) and type(initial).__name__ == "AutoState":
         learn_again(values, state, initial.smc.arms, _unpack_array)
         return
     arrays = state_arrays(state)

@@ -1,4 +1,4 @@
-"""Files of earlier versions with the policy `Auto`, whose State had other arrays.
+"""Files of earlier versions with the policy `Auto`, whose States had other arrays.
 
 Its particles cannot be converted. But the State also had the last rewards, so the agent learns from them again.
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from larl._core.validation import LARGEST
 from larl.live.kernels import replay
 
-ONLY_OLD = "smc.owner"  # an array that only the earlier State has
+ONLY_OLD = frozenset({"smc.owner", "smc.candidate"})  # arrays that only earlier States have
 
 
 def learn_again(values: Mapping[str, Any], state: Any, arms: int, unpack: Callable[..., NDArray[Any]]) -> None:
@@ -28,12 +28,14 @@ def learn_again(values: Mapping[str, Any], state: Any, arms: int, unpack: Callab
 
     size = state.smc.history.arm.size
     arm, reward = read("smc.history.arm", np.zeros(size, dtype="<i8")), read("smc.history.reward", np.zeros(size))
-    offset = read("smc.offset", np.zeros(1))[0]
+    # The first version only subtracted an offset from the rewards; the second then divided them by a unit.
+    length = 1 if values["smc.offset"]["shape"] == [1] else 2
+    offset, unit = (*read("smc.offset", np.zeros(length)), 1.0)[:2]
     time = int(read("smc.time", np.zeros(1, dtype="<i8"))[0])
     if time < 0 or not ((arm >= -1) & (arm < arms)).all():
         raise ValueError("the history of the state has an arm or a time that does not exist")
     order = np.arange(max(time - size, 0), time) % size
-    played, rewards = arm[order], np.where(arm[order] < 0, np.nan, offset + reward[order])
+    played, rewards = arm[order], np.where(arm[order] < 0, np.nan, offset + unit * reward[order])
     if not (np.isnan(rewards) | (np.abs(rewards) <= LARGEST)).all():
         raise ValueError("the history of the state has a reward that is not finite or too large")
     replay(state, np.zeros((order.size, 0)), played, rewards, 0, order.size)

@@ -44,24 +44,29 @@ class Vec4Model(models.PrimitiveModel):
         cast(Any, super()).__init__(manager, kind, VECTOR)
 
 
-def _compile_operator(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
-    """Compile an operator between two Vec4."""
+def compile_operator(vector: Any, function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
+    """Compile an operator between two vectors of one type."""
 
     class Typing(templates.ConcreteTemplate):  # type: ignore[misc]
-        cases = (templates.signature(VEC4, VEC4, VEC4),)
+        cases = (templates.signature(vector, vector, vector),)
 
     templates.infer_global(function)(Typing)
-    cast(Any, lower_builtin)(function, VEC4, VEC4)(lambda _, builder, __, arguments: build(builder, *arguments))
+    cast(Any, lower_builtin)(function, vector, vector)(lambda _, builder, __, arguments: build(builder, *arguments))
 
 
-_compile_operator(operator.add, lambda builder, a, b: builder.fadd(a, b))
-_compile_operator(operator.iadd, lambda builder, a, b: builder.fadd(a, b))
-_compile_operator(operator.sub, lambda builder, a, b: builder.fsub(a, b))
-_compile_operator(operator.mul, lambda builder, a, b: builder.fmul(a, b))
+compile_operator(VEC4, operator.add, lambda builder, a, b: builder.fadd(a, b))
+compile_operator(VEC4, operator.iadd, lambda builder, a, b: builder.fadd(a, b))
+compile_operator(VEC4, operator.sub, lambda builder, a, b: builder.fsub(a, b))
+compile_operator(VEC4, operator.mul, lambda builder, a, b: builder.fmul(a, b))
 
 
-def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a decorator that compiles a function to `build(builder, *arguments)`; kind None is an array's address."""
+def simd_intrinsic(
+    result: Any, kinds: list[Any], build: Callable[..., Any], references: dict[str, Callable[..., Any]] = REFERENCES
+) -> Callable[[Any], Any]:
+    """Return a decorator that compiles a function to `build(builder, *arguments)`; kind None is an array's address.
+
+    The NumPy definition is added to `references`.
+    """
 
     def generate(context: Any, builder: Any, types_: Any, arguments: Any) -> Any:
         values = [
@@ -75,7 +80,7 @@ def simd_intrinsic(result: Any, kinds: list[Any], build: Callable[..., Any]) -> 
         return result(*(other if kind is None else kind for kind, other in zip(kinds, given, strict=True))), generate
 
     def attach(operation: Any) -> Any:
-        REFERENCES[operation.__name__] = operation
+        references[operation.__name__] = operation
         if config.DISABLE_JIT:
             return operation
         names = ["_typing", *inspect.signature(operation).parameters]

@@ -41,8 +41,7 @@ class FieldOffsets(NamedTuple):
     log_lik_before: int  # log-likelihood without the last reward
     log_lik: int  # log-likelihood with it
     log_weight: int
-    product: int  # product of the last few S; from here on all rows are scratch
-    tmp1: int
+    tmp1: int  # from here on all rows are scratch
     tmp2: int
     tmp3: int
     work: int  # (arms + p)
@@ -93,8 +92,7 @@ def field_offsets(kind: ModelKind) -> FieldOffsets:
         before + 4,
         before + 5,
         before + 6,
-        before + 7,
-        before + 7 + size,
+        before + 6 + size,
     )
 
 

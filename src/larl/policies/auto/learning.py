@@ -2,8 +2,10 @@
 
 from larl._core.compile import inline, inner
 from larl.policies.auto.layout import BINARY, CONTINUOUS
-from larl.policies.auto.outliers import MIN_REWARDS, REVIEW_GROWTH, mark_outlier, review_outliers
-from larl.policies.auto.smc import begin_all, smc_step
+from larl.policies.auto.outlier_review import REVIEW_GROWTH, review_outliers
+from larl.policies.auto.outliers import MIN_REWARDS, mark_outlier
+from larl.policies.auto.populations import begin_all
+from larl.policies.auto.smc import smc_step
 from larl.policies.auto.state import SMCState
 
 

@@ -1,10 +1,6 @@
-"""Reweight, resample and move particles: iterated batch importance sampling (Chopin 2002, Biometrika 89).
+"""Move particles by Metropolis steps that replay the rewards: iterated batch importance sampling (Chopin 2002).
 
-A population holds particles of one model, for example one order p. Each reward multiplies a particle's weight by its
-predictive density; the sum of a population's weights is its evidence. When the effective sample size is too small, the
-particles are resampled and then moved by Metropolis steps that replay the rewards.
-
-`x` holds the blocks of one population, one below the other, each with `fields.end` rows.
+The moves make the copies of resampled particles (resampling.py) different again.
 """
 
 import math
@@ -16,9 +12,9 @@ from larl._core.compile import inline, inner
 from larl._core.random import bits_to_index, bits_to_uniform, random_bits
 from larl.policies.auto.layout import INDEPENDENT_AR1, FieldOffsets, ModelKind, coordinate_count
 from larl.policies.auto.parameters import to_parameters
-from larl.policies.auto.particle_kalman import RewardHistory, replay_filter
-from larl.policies.auto.proposal import GaussianPrior, GaussianProposal, log_prior, log_proposal
-from larl.policies.auto.soa import LANES, Floats
+from larl.policies.auto.proposal import GaussianPrior, GaussianProposal, log_prior, standardise
+from larl.policies.auto.replay import RewardHistory, replay_filter
+from larl.policies.auto.soa import LANES, Floats, Row, broadcast, load, store, where_positive
 from larl.policies.auto.state import DrawCounter
 
 MOVES_KEY = np.uint64(0x243F6A8885A308D3)  # of the random stream that the moves use
@@ -35,59 +31,26 @@ def next_bits(draws: DrawCounter) -> np.uint64:
 
 
 @inner
-def effective_share(x: Floats, fields: FieldOffsets, fraction: float) -> tuple[float, float]:
-    """Return effective sample size / number of particles, and evidence, after `fraction` of the last reward's gain."""
-    top = -math.inf
-    for row in range(0, x.shape[0], fields.end):
-        for lane in range(LANES):
-            gain = x[row + fields.log_lik, lane] - x[row + fields.log_lik_before, lane]
-            top = max(top, x[row + fields.log_weight, lane] + fraction * gain)
-    total, squares = 0.0, 0.0
-    for row in range(0, x.shape[0], fields.end):
-        for lane in range(LANES):
-            gain = x[row + fields.log_lik, lane] - x[row + fields.log_lik_before, lane]
-            value = math.exp(x[row + fields.log_weight, lane] + fraction * gain - top)
-            total += value
-            squares += value * value
-    return total * total * fields.end / (squares * x.shape[0] * LANES), top + math.log(total)
+def draw_normals(noise: Floats, size: int, lane: int, draws: DrawCounter) -> None:
+    """Write standard normal draws into the first rows of one column."""
+    bits, left = np.uint64(0), 0
+    for i in range(size):
+        if left == 0:
+            bits, left = next_bits(draws), 5
+        noise[i, lane] = QUANTILES[np.int64(bits & np.uint64(4095))]
+        bits, left = bits >> np.uint64(12), left - 1
 
 
 @inner
-def reweight(x: Floats, fields: FieldOffsets, fraction: float) -> None:
-    """Add `fraction` of the last reward's log-likelihood gain to the log weights."""
-    for row in range(0, x.shape[0], fields.end):
-        for lane in range(LANES):
-            gain = x[row + fields.log_lik, lane] - x[row + fields.log_lik_before, lane]
-            x[row + fields.log_weight, lane] += fraction * gain
-
-
-@inner
-def systematic_resample(x: Floats, fields: FieldOffsets, evidence: float, u: float) -> None:
-    """Resample in place (systematic): each particle gets its share of the evidence in copies, rounded up or down."""
-    rows, weight = fields.end, fields.log_weight
-    count = x.shape[0] // rows * LANES
-    cumulative, assigned = u, 0.0
-    for row in range(0, x.shape[0], rows):
-        for lane in range(LANES):
-            cumulative += count * math.exp(x[row + weight, lane] - evidence)
-            copies = min(math.floor(cumulative), count) - assigned
-            assigned += copies
-            x[row + weight, lane] = copies  # the weight row holds the number of copies until the end
-    free, free_lane = 0, 0  # the next particle without a copy; it is overwritten by a duplicate
-    for row in range(0, x.shape[0], rows):
-        for lane in range(LANES):
-            while x[row + weight, lane] > 1.0:
-                while x[free + weight, free_lane] > 0.0:
-                    free_lane += 1
-                    if free_lane == LANES:
-                        free, free_lane = free + rows, 0
-                for i in range(weight):
-                    x[free + i, free_lane] = x[row + i, lane]
-                x[free + weight, free_lane] = 1.0
-                x[row + weight, lane] -= 1.0
-    for row in range(0, x.shape[0], rows):
-        for lane in range(LANES):
-            x[row + weight, lane] = evidence - math.log(count)
+def flip_signs(
+    x: Floats, candidate: Floats, fields: FieldOffsets, kind: ModelKind, size: int, draws: DrawCounter
+) -> None:
+    """Write candidates that differ in the sign of one β, a random one for each particle."""
+    for i in range(size):
+        store(candidate, fields.theta + i, load(x, fields.theta + i))
+    for lane in range(LANES):
+        candidate[fields.sign + bits_to_index(next_bits(draws), kind.arms), lane] *= -1.0
+        draws[0] += np.uint64((size + 4) // 5)  # as many draws as the normals of another step
 
 
 @inner
@@ -95,38 +58,34 @@ def propose(
     x: Floats,
     candidate: Floats,
     fields: FieldOffsets,
-    kind: ModelKind,
+    size: int,
+    prior: GaussianPrior,
     proposal: GaussianProposal,
     step_size: float,
-    may_flip: bool,
-    work: Floats,
+    rows: Floats,
     draws: DrawCounter,
-) -> bool:
-    """Write candidate coordinates; return whether the candidates are sign flips.
+) -> Row:
+    """Write candidate coordinates; return the log ratio of prior over proposal, of candidates over particles.
 
-    The step is a preconditioned Crank–Nicolson step, which leaves the distribution `proposal` invariant. If `may_flip`,
-    the step sometimes flips the sign of one β instead.
+    The step is a preconditioned Crank–Nicolson step, which leaves the distribution `proposal` invariant. `rows` is
+    scratch, with 2 × `size` rows.
     """
-    size, keep = coordinate_count(kind), math.sqrt(1.0 - step_size * step_size)
-    has_sign = may_flip and kind.p > 0 and kind.form != INDEPENDENT_AR1
-    is_flip = has_sign and bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
+    keep, step, gain = broadcast(math.sqrt(1.0 - step_size * step_size)), broadcast(step_size), broadcast(0.0)
+    standardise(x, fields.theta, size, proposal, rows)
     for lane in range(LANES):
-        bits, left = np.uint64(0), 0
-        for arm in range(kind.arms):
-            candidate[fields.sign + arm, lane] = x[fields.sign + arm, lane]
-        if is_flip:
-            candidate[fields.sign + bits_to_index(next_bits(draws), kind.arms), lane] *= -1.0
-        for i in range(size):
-            if left == 0:
-                bits, left = next_bits(draws), 5
-            work[i] = QUANTILES[np.int64(bits & np.uint64(4095))]
-            bits, left = bits >> np.uint64(12), left - 1
-            value = 0.0
-            for j in range(i + 1):
-                value += proposal.factor[i, j] * work[j]
-            moved = proposal.mean[i] + keep * (x[fields.theta + i, lane] - proposal.mean[i]) + step_size * value
-            candidate[fields.theta + i, lane] = x[fields.theta + i, lane] if is_flip else moved
-    return is_flip
+        draw_normals(rows[size:], size, lane, draws)
+    for i in range(size):
+        before = load(rows, i)
+        after = keep * before + step * load(rows, size + i)
+        gain += after * after - before * before
+        store(rows, i, after)
+    for i in range(size):
+        value = broadcast(proposal.mean[i])
+        for j in range(i + 1):
+            value += broadcast(proposal.factor[i, j]) * load(rows, j)
+        store(candidate, fields.theta + i, value)
+    ratio = log_prior(candidate, fields.theta, size, prior, rows) - log_prior(x, fields.theta, size, prior, rows)
+    return ratio + broadcast(0.5) * gain
 
 
 @inner
@@ -137,7 +96,7 @@ def move(
     kind: ModelKind,
     prior: GaussianPrior,
     proposal: GaussianProposal,
-    work: Floats,
+    rows: Floats,
     step_size: float,
     fraction: float,
     history: RewardHistory,
@@ -154,22 +113,18 @@ def move(
     The target is the prior times the likelihood, with the last reward's likelihood to the power `fraction`. `candidate`
     is a scratch block.
     """
-    size = coordinate_count(kind)
-    is_flip = propose(
-        x=x,
-        candidate=candidate,
-        fields=fields,
-        kind=kind,
-        proposal=proposal,
-        step_size=step_size,
-        may_flip=first == born,
-        work=work,
-        draws=draws,
-    )
+    size, ratio, is_flip = coordinate_count(kind), broadcast(0.0), False
+    for arm in range(kind.arms):
+        store(candidate, fields.sign + arm, load(x, fields.sign + arm))
+    if first == born and kind.p > 0 and kind.form != INDEPENDENT_AR1:
+        is_flip = bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
+    if is_flip:
+        flip_signs(x, candidate, fields, kind, size, draws)
+    else:
+        ratio = propose(x, candidate, fields, size, prior, proposal, step_size, rows, draws)
     if first > born:
         for i in range(fields.window_start, fields.log_lik_before):
-            for lane in range(LANES):
-                candidate[i, lane] = x[i, lane]
+            store(candidate, i, load(x, i))
     to_parameters(candidate, fields, kind)
     replay_filter(
         x=candidate,
@@ -183,17 +138,19 @@ def move(
         prior_square=prior_square,
         largest=largest,
     )
+    last, before = load(candidate, fields.log_lik), load(candidate, fields.log_lik_before)
+    ratio += broadcast(1.0 - fraction) * (before - load(x, fields.log_lik_before))
+    ratio += broadcast(fraction) * (last - load(x, fields.log_lik))
+    store(rows, 0, ratio)
     moved = 0
     for lane in range(LANES):
-        ratio = (1.0 - fraction) * (candidate[fields.log_lik_before, lane] - x[fields.log_lik_before, lane])
-        ratio += fraction * (candidate[fields.log_lik, lane] - x[fields.log_lik, lane])
-        if not is_flip:
-            before = log_prior(x, fields.theta, size, prior, lane)
-            ratio += log_prior(candidate, fields.theta, size, prior, lane) - before
-            ratio += log_proposal(x, fields.theta, size, proposal, work, lane)
-            ratio -= log_proposal(candidate, fields.theta, size, proposal, work, lane)
-        if math.log(1.0 - bits_to_uniform(next_bits(draws))) < ratio < math.inf:  # rejects a ratio that is nan or ∞
-            moved += 1
-            for i in range(fields.log_weight):
-                x[i, lane] = candidate[i, lane]
+        # a ratio that is nan or ∞ is rejected
+        is_accepted = math.log(1.0 - bits_to_uniform(next_bits(draws))) < rows[0, lane] < math.inf
+        rows[0, lane] = 1.0 if is_accepted else 0.0
+        moved += is_accepted
+    if moved > 0:
+        accepted = load(rows, 0)
+        for i in range(fields.log_weight):
+            if first > born or i < fields.window_start or i >= fields.log_lik_before:
+                store(x, i, where_positive(accepted, load(candidate, i), load(x, i)))
     return -1.0 if is_flip else moved / LANES

@@ -5,61 +5,47 @@ that it hardly changes a belief. All particles share the inflation. Without outl
 in a row are not outliers: the rewards have moved, and the filters must follow.
 """
 
-import math
-
-import numpy as np
-
 from larl._core.compile import inner
-from larl.policies.auto.layout import AR_STATE, CONTINUOUS, DAMPED_ROTATION, cov_index, field_offsets
-from larl.policies.auto.moves import effective_share
-from larl.policies.auto.particle_kalman import filter_step, replay_filter, time_update
-from larl.policies.auto.smc import RESAMPLE_BELOW, blocks_of, largest_reward, model_of, resample, total_evidence
-from larl.policies.auto.soa import LANES, copy
+from larl.policies.auto.layout import CONTINUOUS, field_offsets
+from larl.policies.auto.particle_kalman import time_update
+from larl.policies.auto.populations import blocks_of, model_of, total_evidence
+from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
+from larl.policies.auto.replay import replay_filter
+from larl.policies.auto.resampling import effective_share
+from larl.policies.auto.smc import RESAMPLE_BELOW, largest_reward, resample
+from larl.policies.auto.soa import broadcast, exp, load, maximum, store, sum_lanes
 from larl.policies.auto.state import SMCState
 
 MIN_REWARDS = 8  # no reward is an outlier before there are this many
 THRESHOLD, THRESHOLD_REWARDS = 16.0, 20.0  # squared standardised error of an outlier: THRESHOLD(1 + … / rewards)
 MAX_INFLATION = 1e12
-MEDIAN_SQUARE = 0.4549364  # median of χ² with one degree of freedom
-REVIEW_GROWTH = 1.5  # all rewards are reviewed whenever their number has grown by this factor
 
 
 @inner
 def squared_deviation(state: SMCState, arm: int, value: float) -> float:
     """Return the squared error of the prediction for a reward, divided by the variance that was predicted."""
     pops, t, evidence = state.populations, state.time[0], total_evidence(state)
-    total, first, second = 0.0, 0.0, 0.0
+    total, first, second = broadcast(0.0), broadcast(0.0), broadcast(0.0)
     for population in range(pops.order.size):
         if pops.alive[population] and pops.next[population] == t:
             kind = model_of(state, population)
-            fields, p = field_offsets(kind), kind.p
-            x, age = blocks_of(state, population, fields), t - pops.born[population]
-            z = kind.arms + (age % p if kind.form == AR_STATE and p > 0 else 0)
+            fields, shock = field_offsets(kind), broadcast(1.0 / max(pops.seen[population], 1.0))
+            x, z = blocks_of(state, population, fields), newest_state(kind, t - pops.born[population])
             for row in range(0, x.shape[0], fields.end):
-                for lane in range(LANES):
-                    weight = math.exp(x[row + fields.log_weight, lane] - evidence)
-                    mean, cov = x[row + fields.mean + arm, lane], row + fields.cov
-                    variance = x[cov + cov_index(arm, arm), lane] + x[row + fields.noise_variance + arm, lane]
-                    if p > 0:
-                        beta = x[row + fields.beta + arm, lane]
-                        mean += beta * x[row + fields.mean + z, lane]
-                        variance += 2.0 * beta * x[cov + cov_index(arm, z), lane]
-                        variance += beta * beta * x[cov + cov_index(z, z), lane]
-                    if kind.form == DAMPED_ROTATION:
-                        kappa = x[row + fields.kappa + arm, lane]
-                        mean += kappa * x[row + fields.mean + z + 1, lane]
-                        variance += 2.0 * kappa * x[cov + cov_index(arm, z + 1), lane]
-                        variance += 2.0 * kappa * x[row + fields.beta + arm, lane] * x[cov + cov_index(z, z + 1), lane]
-                        variance += kappa * kappa * x[cov + cov_index(z + 1, z + 1), lane]
-                    variance *= x[row + fields.squared_error, lane] / max(pops.seen[population], 1.0)
-                    total += weight
-                    first += weight * mean
-                    second += weight * (mean * mean + max(variance, 0.0))
-    if not total > 0.0:
+                weight = exp(load(x, row + fields.log_weight) - broadcast(evidence))
+                mean = predicted_mean(x, fields, kind, row, z, arm)
+                variance = predicted_variance(x, fields, kind, row, z, arm)
+                variance += load(x, row + fields.noise_variance + arm)
+                variance = maximum(variance * load(x, row + fields.squared_error) * shock, broadcast(0.0))
+                total += weight
+                first += weight * mean
+                second += weight * (mean * mean + variance)
+    weights = sum_lanes(total)
+    if not weights > 0.0:
         return 0.0
-    mean = first / total
-    variance = second / total - mean * mean
-    return (value - mean) ** 2 / variance if variance > 0.0 else 0.0
+    expected = sum_lanes(first) / weights
+    spread = sum_lanes(second) / weights - expected * expected
+    return (value - expected) ** 2 / spread if spread > 0.0 else 0.0
 
 
 @inner
@@ -105,8 +91,7 @@ def refilter(state: SMCState, t: int, changed: int) -> None:
             x = blocks_of(state, population, fields)
             for row in range(0, x.shape[0], fields.end):
                 block = x[row : row + fields.end]
-                for lane in range(LANES):
-                    block[fields.log_weight, lane] -= block[fields.log_lik, lane]
+                store(block, fields.log_weight, load(block, fields.log_weight) - load(block, fields.log_lik))
                 replay_filter(
                     x=block,
                     fields=fields,
@@ -121,101 +106,10 @@ def refilter(state: SMCState, t: int, changed: int) -> None:
                 )
                 for step in range(end, t + 1):
                     time_update(block, fields, kind, step + 1 - pops.born[population])
-                for lane in range(LANES):
-                    block[fields.log_weight, lane] += block[fields.log_lik, lane]
+                store(block, fields.log_weight, load(block, fields.log_weight) + load(block, fields.log_lik))
             share, pops.evidence[population] = effective_share(x, fields, 0.0)
             if share < RESAMPLE_BELOW:
                 resample(state, population, x, fields)
     gain = total_evidence(state) - before
     for i in range((t - changed) % size + 1):
         state.history.evidence[(changed + i) % size] += gain
-
-
-@inner
-def review_outliers(state: SMCState, t: int) -> None:
-    """Decide again which rewards up to step t are outliers, given all of them; called after some steps.
-
-    The parameters are those of the particle with the largest weight. A first pass, with the present inflations, gives
-    a robust estimate of σ²; a second one finds the outliers.
-    """
-    pops, history, best = state.populations, state.history, -1
-    size = history.arm.size
-    for population in range(pops.order.size):
-        if pops.alive[population] and (best < 0 or pops.evidence[population] > pops.evidence[best]):
-            best = population
-    if best < 0 or history.arm[t % size] < 0:
-        return
-    kind = model_of(state, best)
-    fields = field_offsets(kind)
-    x, x_top, top_lane = blocks_of(state, best, fields), 0, 0
-    for row in range(0, x.shape[0], fields.end):
-        for lane in range(LANES):
-            if x[row + fields.log_weight, lane] > x[x_top + fields.log_weight, top_lane]:
-                x_top, top_lane = row, lane
-    block, height = state.candidate[: fields.end], fields.window_start - fields.mean
-    squares, inflation = np.zeros(t + 1 - pops.first[best]), np.ones(t + 1 - pops.first[best])
-    scale, changed = 0.0, -1
-    for is_second in range(2):
-        last = -1
-        for i in range(fields.end):
-            for lane in range(LANES):
-                block[i, lane] = x[x_top + i, lane]
-        for step in range(pops.first[best], t + 1):
-            i, age = step - pops.first[best], step - pops.born[best]
-            if i == 0 and age > 0:
-                for j in range(height):
-                    copy(block, fields.mean + j, fields.window_start + j)
-            elif i == 0:
-                for lane in range(LANES):
-                    block[fields.squared_error, lane] = pops.prior_square[best]
-            squares[i] = -1.0
-            for j in range(height):
-                copy(block, fields.window_start + j, fields.mean + j)
-            if history.arm[step % size] >= 0:
-                before = block[fields.squared_error, top_lane]
-                factor = 1.0 if is_second else history.inflation[step % size]
-                filter_step(
-                    block, fields, kind, age, history.arm[step % size], history.reward[step % size], factor, 1.0, 1.0
-                )
-                squares[i] = block[fields.squared_error, top_lane] - before if age > 0 else -1.0
-            else:
-                time_update(block, fields, kind, age + 1)
-            limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / squares.size) * scale
-            if is_second and squares[i] > limit > 0.0:
-                inflation[i] = min(squares[i] / scale, MAX_INFLATION)
-                if last >= 0 and inflation[last] > 1.0:
-                    inflation[last], inflation[i] = 1.0, 1.0
-                else:
-                    for j in range(height):
-                        copy(block, fields.mean + j, fields.window_start + j)
-                    filter_step(
-                        block,
-                        fields,
-                        kind,
-                        age,
-                        history.arm[step % size],
-                        history.reward[step % size],
-                        inflation[i],
-                        1.0,
-                        1.0,
-                    )
-            if squares[i] >= 0.0:
-                last = i
-        if not is_second:
-            scale = positive_median(squares) / MEDIAN_SQUARE
-    for i in range(squares.size):
-        step = (i + pops.first[best]) % size
-        if (history.inflation[step] > 1.0) != (inflation[i] > 1.0):
-            history.inflation[step] = inflation[i]
-            changed = step if changed < 0 else changed
-    if changed >= 0:
-        refilter(state, t, changed)
-
-
-@inner
-def positive_median(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    """Return the median of the values that are not negative; 0 if there are none."""
-    ordered, count = np.sort(values), 0
-    while count < ordered.size and ordered[count] < 0.0:
-        count += 1
-    return ordered[(count + ordered.size) // 2] if count < ordered.size else 0.0

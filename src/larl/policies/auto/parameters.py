@@ -31,12 +31,25 @@ from larl.policies.auto.layout import (
     FieldOffsets,
     ModelKind,
 )
-from larl.policies.auto.soa import LANES, Floats
+from larl.policies.auto.soa import (
+    LANES,
+    Floats,
+    Row,
+    broadcast,
+    exp,
+    load,
+    maximum,
+    minimum,
+    square_root,
+    store,
+)
 
 MIN_NOISE, MAX_NOISE = 1e-6, 1e6  # bounds of the noise variance
 MAX_LOG_SD = 7.0  # of the start and of the levels
 MAX_LOADING = 30.0  # of |β| and |κ|
 MAX_PARTIAL_AUTOCORRELATION = 1.0 - 1e-7
+MIN_SHOCK_SHARE = 1e-7  # of the variance of a shock in the stationary variance of the state
+MAX_LOG_FACTOR, MAX_LOG_LEVEL_SD_BINARY = 3.0, 2.0  # binary rewards: of all loadings, and of the levels
 
 Normal = tuple[float, float]  # mean and sd
 LOADING: Normal = (1.0, 0.5)
@@ -118,47 +131,72 @@ def prior_of(kind: ModelKind) -> PopulationPrior:
 
 
 @inline
-def clip_loading(size: float) -> float:
+def clip_loading(size: Row) -> Row:
     """Return `size` limited to ±MAX_LOADING."""
-    return min(max(size, -MAX_LOADING), MAX_LOADING)
+    return minimum(maximum(size, broadcast(-MAX_LOADING)), broadcast(MAX_LOADING))
+
+
+@inline
+def set_rotation(x: Floats, fields: FieldOffsets) -> Row:
+    """Compute φ of DAMPED_ROTATION; return the variance of a shock / stationary variance of the state."""
+    zero = broadcast(0.0)
+    shrink = exp(zero - exp(load(x, fields.theta)))
+    store(x, fields.tmp1, exp(load(x, fields.theta + 1)))
+    for lane in range(LANES):
+        x[fields.phi, lane], x[fields.phi + 1, lane] = math.cos(x[fields.tmp1, lane]), math.sin(x[fields.tmp1, lane])
+    store(x, fields.phi, shrink * load(x, fields.phi))
+    store(x, fields.phi + 1, shrink * load(x, fields.phi + 1))
+    return broadcast(1.0) - shrink * shrink
+
+
+@inline
+def set_autoregression(x: Floats, fields: FieldOffsets, p: int) -> Row:
+    """Compute φ of AR_STATE; return the variance of a shock / stationary variance of the state.
+
+    The Durbin–Levinson recursion leads from partial autocorrelations to AR coefficients. It is separate from the one in
+    larl.statespace because it updates the coefficients of many particles in place.
+    """
+    phi, one, share = fields.phi, broadcast(1.0), broadcast(1.0)
+    most = broadcast(MAX_PARTIAL_AUTOCORRELATION)
+    for j in range(p):
+        double = load(x, fields.theta + j) + load(x, fields.theta + j)
+        partial = one - broadcast(2.0) / (exp(double) + one)  # tanh
+        partial = maximum(minimum(partial, most), broadcast(0.0) - most)
+        for i in range((j + 1) // 2):
+            low, high = load(x, phi + i), load(x, phi + j - 1 - i)
+            store(x, phi + i, low - partial * high)
+            store(x, phi + j - 1 - i, high - partial * low)
+        store(x, phi + j, partial)
+        share = share * (one - partial * partial)
+    return share
 
 
 @inner
 def to_parameters(x: Floats, fields: FieldOffsets, kind: ModelKind) -> None:
     """Compute the parameters of every particle in a block from its coordinates."""
-    p, phi, b, is_binary = kind.p, fields.phi, fields.theta + kind.p, kind.rewards == BINARY
-    rest = b + kind.arms
-    for lane in range(LANES):
-        shock_share = 1.0  # variance of a shock / stationary variance of the state
-        if kind.form == DAMPED_ROTATION:
-            shrink, angle = math.exp(-math.exp(x[fields.theta, lane])), math.exp(x[fields.theta + 1, lane])
-            x[phi, lane], x[phi + 1, lane] = shrink * math.cos(angle), shrink * math.sin(angle)
-            shock_share = max(1.0 - shrink * shrink, 1e-7)
-        elif kind.form == AR_STATE:
-            # Durbin–Levinson recursion, from partial autocorrelations to AR coefficients. It is separate from the one
-            # in larl.statespace because it works in place on one column of the block: a call on vectors would copy
-            # each particle's coefficients out of the structure of arrays and back, at every move.
-            for j in range(p):
-                partial = math.tanh(x[fields.theta + j, lane])
-                partial = min(max(partial, -MAX_PARTIAL_AUTOCORRELATION), MAX_PARTIAL_AUTOCORRELATION)
-                for i in range((j + 1) // 2):
-                    low, high = x[phi + i, lane], x[phi + j - 1 - i, lane]
-                    x[phi + i, lane] = low - partial * high
-                    x[phi + j - 1 - i, lane] = high - partial * low
-                x[phi + j, lane] = partial
-                shock_share *= 1.0 - partial * partial
-        noise, share = math.exp(x[rest, lane]), 1.0 / (1.0 + math.exp(-x[rest + 1, lane]))
-        shock_share = max(shock_share, 1e-7)
-        factor = math.exp(min(x[rest, lane], 3.0)) * math.sqrt(shock_share) if is_binary else 1.0
-        for arm in range(kind.arms):
-            size, other = clip_loading(factor * x[b + arm, lane]), 0.0
-            if kind.form == DAMPED_ROTATION:
-                other = clip_loading(factor * x[rest + 4 + arm, lane])
-                x[fields.kappa + arm, lane] = other
-            x[fields.beta + arm, lane] = 1.0 if kind.form == INDEPENDENT_AR1 else x[fields.sign + arm, lane] * size
-            variance = noise * (share * (size * size + other * other) + 1.0 - share)
-            x[fields.noise_variance + arm, lane] = min(max(variance, MIN_NOISE), MAX_NOISE)
-        start = 1.0 / shock_share if is_binary else math.exp(2.0 * min(x[rest + 2, lane], MAX_LOG_SD))
-        x[fields.start_variance, lane] = start
-        x[fields.level_variance, lane] = math.exp(2.0 * min(x[rest + 3, lane], 2.0 if is_binary else MAX_LOG_SD))
-        x[fields.persistence, lane] = math.exp(-math.exp(x[rest + 4, lane])) if kind.form == INDEPENDENT_AR1 else 1.0
+    b, is_binary, is_rotation = fields.theta + kind.p, kind.rewards == BINARY, kind.form == DAMPED_ROTATION
+    rest, zero, one, shock_share = b + kind.arms, broadcast(0.0), broadcast(1.0), broadcast(1.0)
+    if is_rotation:
+        shock_share = set_rotation(x, fields)
+    elif kind.form == AR_STATE:
+        shock_share = set_autoregression(x, fields, kind.p)
+    shock_share = maximum(shock_share, broadcast(MIN_SHOCK_SHARE))
+    noise, share, factor = exp(load(x, rest)), one / (one + exp(zero - load(x, rest + 1))), one
+    if is_binary:
+        factor = exp(minimum(load(x, rest), broadcast(MAX_LOG_FACTOR))) * square_root(shock_share)
+    for arm in range(kind.arms):
+        size = clip_loading(factor * load(x, b + arm))
+        square = size * size
+        if is_rotation:
+            other = clip_loading(factor * load(x, rest + 4 + arm))
+            store(x, fields.kappa + arm, other)
+            square = square + other * other
+        store(x, fields.beta + arm, one if kind.form == INDEPENDENT_AR1 else load(x, fields.sign + arm) * size)
+        variance = noise * (share * square + one - share)
+        variance = minimum(maximum(variance, broadcast(MIN_NOISE)), broadcast(MAX_NOISE))
+        store(x, fields.noise_variance + arm, variance)
+    start, level = minimum(load(x, rest + 2), broadcast(MAX_LOG_SD)), load(x, rest + 3)
+    store(x, fields.start_variance, one / shock_share if is_binary else exp(start + start))
+    level = minimum(level, broadcast(MAX_LOG_LEVEL_SD_BINARY if is_binary else MAX_LOG_SD))
+    store(x, fields.level_variance, exp(level + level))
+    store(x, fields.persistence, exp(zero - exp(load(x, rest + 4))) if kind.form == INDEPENDENT_AR1 else one)

@@ -9,35 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import any_nan, inline, inner
+from larl._core.compile import any_nan
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, checked, integer, integers, number, one_of
 from larl.policies._bounds import Bound
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
-from larl.policies.auto.layout import (
-    AR_STATE,
-    BINARY,
-    CONTINUOUS,
-    DAMPED_ROTATION,
-    FieldOffsets,
-    ModelKind,
-    cov_index,
-    field_offsets,
-)
+from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.learning import smc_update, smc_update_missing
-from larl.policies.auto.particle_kalman import PROBIT_SCALE, probit
-from larl.policies.auto.smc import blocks_of, model_of, total_evidence
-from larl.policies.auto.soa import LANES, Floats
+from larl.policies.auto.scoring import score_arms
+from larl.policies.auto.soa import Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
-LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
-PROBATION = 2.3  # the same for a restarted population
-NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the best does not affect decisions
 RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
 
 
@@ -104,102 +91,6 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
 def has_nan(state: AutoState) -> bool:
     """Return whether a mean or a score is nan; `replace_nonfinite` checks the particles at every reward."""
     return any_nan(state.mean) or any_nan(state.score)
-
-
-@inner
-def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> None:
-    """Set each arm's mean over all particles and its score, mean + α√(variance + 2 log(2 + t) · level variance).
-
-    The first variance is that of the predicted mean between particles, the second the average posterior variance of the
-    arm's level within a particle. The factor of the second grows with time, because other arms give no information
-    on an arm's level.
-    """
-    pops, t, total = smc.populations, smc.time[0], 0.0
-    evidence, is_binary, best = total_evidence(smc), smc.rewards[0] == BINARY, -math.inf
-    factor = LEVEL_FACTOR * math.log(2.0 + t)
-    for arm in range(score.size):
-        expected[arm], score[arm], smc.work[arm] = 0.0, 0.0, 0.0
-    for population in range(pops.order.size):
-        if pops.alive[population]:
-            best = max(best, pops.evidence[population])
-    for population in range(pops.order.size):
-        gap = best - pops.evidence[population]
-        if not pops.alive[population] or gap > (PROBATION if pops.born[population] > smc.relearnt[0] else NO_INFLUENCE):
-            continue
-        kind = model_of(smc, population)
-        fields = field_offsets(kind)
-        x, p, age = blocks_of(smc, population, fields), kind.p, t - pops.born[population]
-        z = kind.arms + (age % p if kind.form == AR_STATE and p > 0 else 0)
-        for row in range(0, x.shape[0], fields.end):
-            for lane in range(LANES):
-                weight = math.exp(x[row + fields.log_weight, lane] - evidence)
-                shock = x[row + fields.squared_error, lane] / max(pops.seen[population], 1.0)
-                total += weight
-                for arm in range(score.size):
-                    mean, level = x[row + fields.mean + arm, lane], x[row + fields.cov + cov_index(arm, arm), lane]
-                    if p > 0:
-                        beta = x[row + fields.beta + arm, lane]
-                        mean += beta * x[row + fields.mean + z, lane]
-                        if kind.form == DAMPED_ROTATION:
-                            mean += x[row + fields.kappa + arm, lane] * x[row + fields.mean + z + 1, lane]
-                    level = max(level, 0.0) * (1.0 if is_binary else shock)
-                    if is_binary:
-                        mean, level = probability(x, fields, kind, row, lane, arm, z, mean, level)
-                    expected[arm] += weight * mean
-                    smc.work[arm] += weight * mean * mean
-                    score[arm] += weight * factor * level
-    for arm in range(score.size):
-        mean = expected[arm] / total
-        between = max(smc.work[arm] / total - mean * mean, 0.0)
-        expected[arm] = mean
-        score[arm] = mean + alpha * math.sqrt(between + score[arm] / total)
-    enforce_min_plays(smc, score)
-
-
-@inline
-def probability(
-    x: Floats, fields: FieldOffsets, kind: ModelKind, row: int, lane: int, arm: int, z: int, mean: float, level: float
-) -> tuple[float, float]:
-    """Return the probability of reward 1 and its variance due to the arm's level."""
-    variance = x[row + fields.cov + cov_index(arm, arm), lane]
-    if kind.p > 0:
-        beta = x[row + fields.beta + arm, lane]
-        variance += 2.0 * beta * x[row + fields.cov + cov_index(arm, z), lane]
-        variance += beta * beta * x[row + fields.cov + cov_index(z, z), lane]
-        if kind.form == DAMPED_ROTATION:
-            kappa = x[row + fields.kappa + arm, lane]
-            variance += 2.0 * kappa * x[row + fields.cov + cov_index(arm, z + 1), lane]
-            variance += 2.0 * kappa * beta * x[row + fields.cov + cov_index(z, z + 1), lane]
-            variance += kappa * kappa * x[row + fields.cov + cov_index(z + 1, z + 1), lane]
-    scale = math.sqrt(PROBIT_SCALE * PROBIT_SCALE + max(variance, 0.0))
-    log_probability, ratio = probit(mean / scale)
-    chance = math.exp(log_probability)
-    slope = chance * ratio / scale
-    return chance, slope * slope * level
-
-
-@inline
-def enforce_min_plays(smc: SMCState, score: Floats) -> None:
-    """If the last reward equals an earlier one, raise arms with fewer than ½ log₂(t + 2) rewards to the best score.
-
-    Discrete rewards such as ratings violate the models' normal noise, and make them too certain about arms with few
-    rewards. Rewards from a continuous distribution never repeat, so the rule does not affect them.
-    """
-    history, t = smc.history, min(smc.time[0], smc.history.arm.size)
-    last = (smc.time[0] - 1) % history.arm.size
-    is_repeated, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
-    for i in range(t):
-        is_repeated |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
-    if not is_repeated or history.arm[last] < 0:
-        return
-    for arm in range(score.size):
-        best = max(best, score[arm])
-    for arm in range(score.size):
-        plays = 0
-        for i in range(t):
-            plays += history.arm[i] == arm
-        if plays < least:
-            score[arm] = best
 
 
 @register(

@@ -1,11 +1,12 @@
 """Normal distributions over particle coordinates: the proposal of the moves, fitted to a population, and the prior."""
 
-import math
 from typing import NamedTuple
 
+import numpy as np
+
 from larl._core.compile import inline, inner
-from larl.policies._linalg.cholesky import cholesky, solve_lower
-from larl.policies.auto.soa import LANES, Floats
+from larl.policies._linalg.cholesky import cholesky
+from larl.policies.auto.soa import Floats, Row, aligned_rows, broadcast, exp, load, store, sum_lanes
 
 MIN_VARIANCE = 1e-6  # added to each variance: the particles may all be equal
 COV_SHRINKAGE = 0.9  # factor of the covariances: estimates from few particles are noisy
@@ -26,39 +27,42 @@ class GaussianPrior(NamedTuple):
 
 
 @inner
+def empty_proposal(size: int) -> GaussianProposal:
+    """Return a proposal before `fit_proposal` sets it."""
+    return GaussianProposal(np.empty(size), np.empty((size, size)))
+
+
+@inner
 def fit_proposal(
     x: Floats, rows: int, theta: int, log_weight: int, size: int, evidence: float, proposal: GaussianProposal
 ) -> None:
     """Fit a normal distribution to the weighted particles of a population, whose blocks have `rows` rows each."""
     mean, factor, blocks = proposal.mean, proposal.factor, x.shape[0] // rows
+    scratch = aligned_rows(blocks * (size + 1))  # of each block: the weights, and the coordinates minus their mean
+    for block in range(blocks):
+        store(scratch, block * (size + 1), exp(load(x, block * rows + log_weight) - broadcast(evidence)))
     for i in range(size):
-        mean[i] = 0.0
+        total = broadcast(0.0)
+        for block in range(blocks):
+            total += load(scratch, block * (size + 1)) * load(x, block * rows + theta + i)
+        mean[i] = sum_lanes(total)
+        for block in range(blocks):
+            store(scratch, block * (size + 1) + 1 + i, load(x, block * rows + theta + i) - broadcast(mean[i]))
+    for i in range(size):
         for j in range(i + 1):
-            factor[i, j] = 0.0
-    for block in range(blocks):
-        top = block * rows
-        for lane in range(LANES):
-            share = math.exp(x[top + log_weight, lane] - evidence)
-            for i in range(size):
-                mean[i] += share * x[top + theta + i, lane]
-    for block in range(blocks):
-        top = block * rows
-        for lane in range(LANES):
-            share = math.exp(x[top + log_weight, lane] - evidence)
-            for i in range(size):
-                deviation = share * (x[top + theta + i, lane] - mean[i])
-                for j in range(i + 1):
-                    factor[i, j] += deviation * (x[top + theta + j, lane] - mean[j])
-    for i in range(size):
-        for j in range(i):
-            factor[i, j] *= COV_SHRINKAGE
+            total = broadcast(0.0)
+            for block in range(blocks):
+                top = block * (size + 1)
+                total += load(scratch, top) * load(scratch, top + 1 + i) * load(scratch, top + 1 + j)
+            factor[i, j] = sum_lanes(total) * (1.0 if i == j else COV_SHRINKAGE)
         factor[i, i] += MIN_VARIANCE
     cholesky(factor, size)
 
 
 @inner
-def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, precision: Floats, work: Floats) -> None:
+def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, precision: Floats) -> None:
     """Write the mean and the precision of a proposal into a prior."""
+    work = np.empty(size)
     for i in range(size):
         mean[i] = proposal.mean[i]
         for j in range(size):
@@ -83,21 +87,24 @@ def proposal_to_prior(proposal: GaussianProposal, size: int, mean: Floats, preci
 
 
 @inline
-def log_proposal(x: Floats, theta: int, size: int, proposal: GaussianProposal, work: Floats, lane: int) -> float:
-    """Return the log density of one particle's coordinates under the proposal, up to a constant."""
+def standardise(x: Floats, theta: int, size: int, proposal: GaussianProposal, rows: Floats) -> None:
+    """Write L⁻¹(coordinates − mean) into the first rows of `rows`: independent standard normals under the proposal."""
     for i in range(size):
-        work[i] = x[theta + i, lane] - proposal.mean[i]
-    return -0.5 * solve_lower(proposal.factor, work, size)
+        value = load(x, theta + i) - broadcast(proposal.mean[i])
+        for j in range(i):
+            value -= broadcast(proposal.factor[i, j]) * load(rows, j)
+        store(rows, i, value * broadcast(1.0 / proposal.factor[i, i]))
 
 
 @inline
-def log_prior(x: Floats, theta: int, size: int, prior: GaussianPrior, lane: int) -> float:
-    """Return the log density of one particle's coordinates under the prior, up to a constant."""
-    total = 0.0
+def log_prior(x: Floats, theta: int, size: int, prior: GaussianPrior, rows: Floats) -> Row:
+    """Return the log density of the particles' coordinates under the prior, up to a constant; `rows` is scratch."""
+    total = broadcast(0.0)
     for i in range(size):
-        deviation = x[theta + i, lane] - prior.mean[i]
-        along = 0.5 * prior.precision[i, i] * deviation
+        deviation = load(x, theta + i) - broadcast(prior.mean[i])
+        along = broadcast(0.5 * prior.precision[i, i]) * deviation
         for j in range(i):
-            along += prior.precision[i, j] * (x[theta + j, lane] - prior.mean[j])
+            along += broadcast(prior.precision[i, j]) * load(rows, j)
         total += along * deviation
-    return -total
+        store(rows, i, deviation)
+    return broadcast(0.0) - total

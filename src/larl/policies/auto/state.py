@@ -17,8 +17,7 @@ from larl.policies.auto.layout import (
     field_offsets,
 )
 from larl.policies.auto.parameters import prior_of
-from larl.policies.auto.particle_kalman import RewardHistory
-from larl.policies.auto.proposal import GaussianProposal
+from larl.policies.auto.replay import RewardHistory
 from larl.policies.auto.soa import LANES, Floats
 
 MIN_MOVES, MAX_MOVES = 3, 12  # Metropolis steps of each particle after it was resampled
@@ -62,9 +61,6 @@ class SMCState(NamedTuple):
     next_restart: NDArray[np.int64]  # (1,) the population that is restarted next
     review: NDArray[np.int64]  # (1,) number of rewards at which outliers are reviewed next
     relearnt: NDArray[np.int64]  # (1,) step at which all populations last started again
-    candidate: Floats  # scratch block for the moves
-    proposal: GaussianProposal  # scratch
-    work: Floats  # scratch
     arms: int
 
 
@@ -148,8 +144,5 @@ def smc_init(arms: int, orders: tuple[int, ...], particles: int, memory: int, re
         next_restart=np.zeros(1, dtype=np.int64),
         review=np.zeros(1, dtype=np.int64),
         relearnt=np.zeros(1, dtype=np.int64),
-        candidate=np.zeros((int(heights.max()), LANES)),
-        proposal=GaussianProposal(np.zeros(size), np.zeros((size, size))),
-        work=np.zeros(size),
         arms=arms,
     )

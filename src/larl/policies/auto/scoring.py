@@ -1,0 +1,106 @@
+"""The predicted mean of each arm and its upper confidence bound, over all populations."""
+
+import math
+
+import numpy as np
+
+from larl._core.compile import inline, inner
+from larl.policies.auto.binary import PROBIT_SCALE, probit
+from larl.policies.auto.layout import BINARY, FieldOffsets, cov_index, field_offsets
+from larl.policies.auto.populations import best_population, blocks_of, model_of, total_evidence
+from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
+from larl.policies.auto.soa import LANES, Floats, Row, broadcast, exp, load, maximum, store, sum_lanes
+from larl.policies.auto.state import SMCState
+
+LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
+PROBATION = 2.3  # the same as NO_INFLUENCE for a restarted population
+NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the best does not affect decisions
+
+
+@inner
+def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> None:
+    """Set each arm's mean over all particles and its score, mean + α√(variance + 2 log(2 + t) · level variance).
+
+    The first variance is that of the predicted mean between particles, the second the average posterior variance of the
+    arm's level within a particle. The factor of the second grows with time, because other arms give no information
+    on an arm's level.
+    """
+    pops, arms, total = smc.populations, score.size, broadcast(0.0)
+    evidence, best = total_evidence(smc), best_population(smc)
+    sums = np.zeros((3 * arms, LANES))  # Σ weight · (mean, mean², level variance) of each arm
+    for population in range(pops.order.size):
+        limit = PROBATION if pops.born[population] > smc.relearnt[0] else NO_INFLUENCE
+        if pops.alive[population] and pops.evidence[best] - pops.evidence[population] <= limit:
+            total += add_predictions(smc, population, evidence, sums)
+    weight, factor = sum_lanes(total), LEVEL_FACTOR * math.log(2.0 + smc.time[0])
+    for arm in range(arms):
+        mean, square = sum_lanes(load(sums, 3 * arm)) / weight, sum_lanes(load(sums, 3 * arm + 1)) / weight
+        level = factor * sum_lanes(load(sums, 3 * arm + 2)) / weight
+        expected[arm] = mean
+        score[arm] = mean + alpha * math.sqrt(max(square - mean * mean, 0.0) + level)
+    enforce_min_plays(smc, score)
+
+
+@inner
+def add_predictions(smc: SMCState, population: int, evidence: float, sums: Floats) -> Row:
+    """Add the weighted predictions of a population to `sums`; return the sum of its weights."""
+    kind, pops, total = model_of(smc, population), smc.populations, broadcast(0.0)
+    fields, is_binary = field_offsets(kind), kind.rewards == BINARY
+    x, z = blocks_of(smc, population, fields), newest_state(kind, smc.time[0] - pops.born[population])
+    for row in range(0, x.shape[0], fields.end):
+        weight, shock = exp(load(x, row + fields.log_weight) - broadcast(evidence)), broadcast(1.0)
+        if not is_binary:
+            shock = load(x, row + fields.squared_error) * broadcast(1.0 / max(pops.seen[population], 1.0))
+        total += weight
+        for arm in range(kind.arms):
+            mean = predicted_mean(x, fields, kind, row, z, arm)
+            level = maximum(load(x, row + fields.cov + cov_index(arm, arm)), broadcast(0.0)) * shock
+            if is_binary:
+                store(x, row + fields.tmp1, mean)
+                store(x, row + fields.tmp2, level)
+                store(x, row + fields.tmp3, predicted_variance(x, fields, kind, row, z, arm))
+                to_probabilities(x, fields, row)
+                mean, level = load(x, row + fields.tmp1), load(x, row + fields.tmp2)
+            store(sums, 3 * arm, load(sums, 3 * arm) + weight * mean)
+            store(sums, 3 * arm + 1, load(sums, 3 * arm + 1) + weight * mean * mean)
+            store(sums, 3 * arm + 2, load(sums, 3 * arm + 2) + weight * level)
+    return total
+
+
+@inline
+def to_probabilities(x: Floats, fields: FieldOffsets, row: int) -> None:
+    """Turn the mean of η (row tmp1) and its variance due to the level (tmp2) into those of the probability of reward 1.
+
+    Row tmp3 has the whole variance of η.
+    """
+    for lane in range(LANES):
+        scale = math.sqrt(PROBIT_SCALE * PROBIT_SCALE + max(x[row + fields.tmp3, lane], 0.0))
+        log_probability, ratio = probit(x[row + fields.tmp1, lane] / scale)
+        chance = math.exp(log_probability)
+        slope = chance * ratio / scale
+        x[row + fields.tmp1, lane] = chance
+        x[row + fields.tmp2, lane] *= slope * slope
+
+
+@inline
+def enforce_min_plays(smc: SMCState, score: Floats) -> None:
+    """If the last reward equals an earlier one, raise arms with fewer than ½ log₂(t + 2) rewards to the best score.
+
+    Discrete rewards such as ratings violate the models' normal noise, and make them too certain about arms with few
+    rewards. Rewards from a continuous distribution never repeat, so the rule does not affect them.
+    """
+    history, t = smc.history, min(smc.time[0], smc.history.arm.size)
+    last = (smc.time[0] - 1) % history.arm.size
+    is_repeated, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
+    for i in range(t):
+        is_repeated |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
+    if not is_repeated or history.arm[last] < 0:
+        return
+    for arm in range(score.size):
+        best = max(best, score[arm])
+    for arm in range(score.size):
+        plays = 0
+        for i in range(t):
+            plays += history.arm[i] == arm
+        if plays < least:
+            score[arm] = best
