@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import KERNEL_SOURCES, has_implementation
+from larl._core.compile import KERNEL_SOURCES, has_implementation, is_larl
 from larl.policies import Policy, bind, register
 from larl.policies._contract import SHARED_FIELDS, act
 from tests.waiting import HANGS
@@ -125,6 +125,18 @@ def test_policy_from_outside_larl_is_not_cached(tmp_path):
     (tmp_path / "outside.py").unlink()
     printed = run_python(DECISIONS.format("RoundRobin"), **settings)
     assert printed.strip() == "['0', '1', '0', '1']"  # the cache does not refer to the deleted module
+
+
+def test_state_from_outside_inside_one_of_larl_is_not_cached():
+    """A `Deployed` policy has the State of its policy inside its own."""
+
+    class OutsideState(NamedTuple):
+        arms: int
+
+    plain = larl.Deployed(larl.UCB(), warm_up=1).init(2)
+    assert is_larl(plain)
+    assert not is_larl(plain._replace(inner=OutsideState(2)))
+    assert not is_larl(OutsideState(2))
 
 
 def test_policy_that_chooses_unknown_arm_raises(tmp_path):

@@ -1,6 +1,7 @@
 """Allocations: probabilities against numerical integrals, their limits, and the draws that they describe."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -214,6 +215,20 @@ def test_policies_without_a_posterior_are_refused(policy: Policy) -> None:
 def test_every_accepted_policy_is_registered_and_has_what_the_rule_needs() -> None:
     assert set(ALPHA_POLICIES) | set(THOMPSON_POLICIES) <= set(larl.policies.REGISTRY)
     assert all("alpha" in larl.policies.REGISTRY[name].__dataclass_fields__ for name in ALPHA_POLICIES)
+
+
+@pytest.mark.parametrize("policy", [larl.LARL(1), larl.UCB(), larl.CohortLARL(s=2)], ids=str)
+def test_probabilities_of_the_best_arm_do_not_depend_on_alpha(policy: Any) -> None:
+    """The posterior's standard deviation is the bonus divided by alpha."""
+    agents = [larl.Agent(replace(policy, alpha=alpha), 2, allocation="best") for alpha in (0.5, 1.0)]
+    draws = np.random.default_rng(2)
+    for t in range(40):
+        reward = float(draws.normal())
+        for agent in agents:
+            agent.observe(agent.record(str(t % 2)), reward)
+    one, other = (agent.decide().probabilities for agent in agents)
+    assert one == pytest.approx(other, abs=1e-12)
+    assert 0.01 < one["0"] < 0.99
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import larl
 from larl.policies._pooling import pooled_state, stack_units, unit_view
 from larl.policies._shared_scale import FIRST
 from larl.policies.cohort_larl import INDICATOR_PENALTY, PRECISIONS
-from tests.live.cohorts import BASE, step_by_hand
+from tests.live.cohorts import BASE, leaves, step_by_hand
+from tests.policies.test_finite import KINDS
+from tests.stepping import learn
 
 UNITS, S, ALPHA, PENALTY = 3, 3, 0.7, 2.0
 SIZE = 1 + 2 * 2 * S
@@ -145,13 +147,24 @@ def test_decisions_do_not_depend_on_offset_and_unit(pooling: str) -> None:
     assert decisions[0] == decisions[1]
 
 
-def test_candidates_differ_in_what_a_unit_may_deviate_in() -> None:
-    """After equal data of other units, a unit's prior sd is that of the population and of its own deviation."""
-    state: Any = stack_units(pooled_state(SPEC, SPEC.init(2), "partial"), 2).inner
-    precise, loose = unit_view(state, 0).precisions[0], unit_view(state, 0).precisions[3]
-    assert np.all(precise == 1000.0 * loose)
-    lag = 1 + 2 * np.arange(S)  # the pairs of arm 0
-    assert np.allclose(loose[lag], (1.0 + np.arange(S)) ** 2)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("penalty", [1e-6, 3.0, 1e6])
+def test_state_of_partial_pooling_stays_finite(kind: str, penalty: float) -> None:
+    policy, draws = larl.CohortLARL(s=2, penalty=penalty), np.random.default_rng(0)
+    units: Any = stack_units(pooled_state(policy, policy.init(2), "partial"), 2)
+    for t in range(110):
+        unit, arm = unit_view(units, t % 2), int(draws.integers(2))
+        learn(unit, arm, math.nan if draws.random() < 0.1 else KINDS[kind](arm, t, draws))
+        assert all(np.isfinite(array).all() for array in leaves(unit)), t
+
+
+def test_loading_a_file_does_not_change_other_agents() -> None:
+    """The factors of lags are constants of the spec: they are not in files."""
+    one, other = (larl.Agent(larl.CohortLARL(s=2), 2) for _ in range(2))
+    packed = one.pack()
+    assert not any("factor" in name for name in packed["base"]["state"])
+    larl.Agent.unpack(packed)
+    assert np.array_equal(other.state.inner.lags.factor, larl.CohortLARL(s=2).init(2).inner.lags.factor)
 
 
 def test_partial_pooling_beats_units_alone_and_nears_the_kalman_filter() -> None:

@@ -148,6 +148,7 @@ def test_responses_have_the_settings(tmp_path: Path) -> None:
         ({"warm_up": -1}, "warm_up", "a number ≥ 0"),
         ({"warm_up": 2, "warm_up_probabilities": {"a": 0.1}}, "warm_up_probabilities", "the sum 1"),
         ({"policy": {"policy": "UCB", "allocation": "best"}}, "policy", "settings beside the policy"),
+        ({"policy": {"policy": "LARL", "s": 10**7, "warm_up": 1}}, "policy", "settings beside the policy"),
         ({"time_zone": "Mars/Base"}, "time_zone", "Europe/Berlin"),
         ({"time_zone": "../etc"}, "time_zone", "Europe/Berlin"),
     ],

@@ -66,6 +66,12 @@ def test_members_have_the_documented_spread() -> None:
     assert (same.beta, same.mu, same.sigma_r) == (CALM.beta, CALM.mu, CALM.sigma_r)
 
 
+def test_members_of_a_persistent_world_are_stable_at_any_spread() -> None:
+    base = larl.LatentAR(gammas=(0.99,), beta=(1, 1), mu=(0, 0))
+    for seed in range(20):
+        assert max(each.spectral_radius for each in random_population(base, 100, 3.0, seed).members) < 1.0
+
+
 def test_random_population_refuses_bad_arguments() -> None:
     for arguments, field in (((1, 2, 0.1, 0), "base"), ((CALM, 0, 0.1, 0), "members"), ((CALM, 2, -0.1, 0), "spread")):
         with pytest.raises(larl.InvalidValue, match=f"random_population: {field}"):

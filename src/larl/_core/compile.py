@@ -129,6 +129,13 @@ def kernel(function: F) -> F:
         config.CACHE_DIR = before
 
 
+def is_larl(argument: Any) -> bool:
+    """Whether an argument of a kernel, and every NamedTuple inside it, is defined in larl."""
+    if not isinstance(argument, tuple):
+        return True
+    return type(argument).__module__.startswith("larl.") and all(map(is_larl, argument))
+
+
 def entry_point(function: F) -> F:
     """Compile `function`, which Python calls with policy States.
 
@@ -138,8 +145,7 @@ def entry_point(function: F) -> F:
     _ENTRY_POINTS.update({cached: "cached afterwards", uncached: "not cached, as it is from outside larl"})
 
     def dispatcher(arguments: tuple[Any, ...]) -> Any:
-        is_larl = all(type(each).__module__.startswith("larl.") for each in arguments if isinstance(each, tuple))
-        return cached if is_larl else uncached
+        return cached if all(map(is_larl, arguments)) else uncached
 
     @wraps(function)
     def call(*arguments: Any) -> Any:

@@ -28,6 +28,13 @@ _finite = number()
 Minimum = float | Mapping[str, float]  # probability of every arm, or by arm
 
 
+def refuse_deployed(owner: str, policy: Policy) -> None:
+    """Raise InvalidValue for a `Deployed` policy."""
+    if isinstance(policy, Deployed):
+        accepted = "the policy that is deployed: allocation, update_every, … are settings beside the policy"
+        raise InvalidValue(owner, "policy", policy, accepted)
+
+
 class LivePolicy:
     """A policy with its settings: arms, seed, deployment, max_delay, horizon and world."""
 
@@ -46,9 +53,7 @@ class LivePolicy:
             raise InvalidValue(owner, "policy", policy, "a larl policy, such as larl.LARL(s=5)")
         if isinstance(policy, DynamicOracle):
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
-        if isinstance(policy, Deployed):
-            accepted = "the policy that is deployed: allocation, update_every, … are settings beside the policy"
-            raise InvalidValue(owner, "policy", policy, accepted)
+        refuse_deployed(owner, policy)
         self.policy, self.arms = policy, arm_names(owner, arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self._deployment = Deployment.create(owner, **deployment)
@@ -203,6 +208,7 @@ def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     policy, world = from_dict(values["policy"]), values["world"]
     made_world = None if world is None else world_from_dict(world)
     arms, length = len(check_names("arms", values["arms"])), packed_length(values)
+    refuse_deployed("file", policy)
     check_state_size(policy, arms, values["horizon"], made_world, length)
     given = values.get("deployment") or {}
     deployment = {name: given[name] for name in DEFAULTS if name in given}

@@ -29,7 +29,8 @@ from larl.policies import from_dict
 from larl.policies._bounds import check_state
 from larl.policies._bounds import state_arrays as state_arrays
 
-SCHEMA = 3
+SCHEMA = 4  # of files with a deployment; earlier versions of larl would ignore it
+PLAIN_SCHEMA = 3  # of all others, which earlier versions can read
 # What values of the wrong type or size raise where they are used.
 USE_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
@@ -112,7 +113,8 @@ def digest(values: dict[str, Any]) -> str:
 
 def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path:
     """Write the file of an agent or a cohort atomically."""
-    document = {"format": f"larl.{kind}", "schema": SCHEMA, **values}
+    schema = PLAIN_SCHEMA if values.get("deployment") is None else SCHEMA
+    document = {"format": f"larl.{kind}", "schema": schema, **values}
     document["digest"] = digest(document)
     return write_atomically(path, lambda temporary: temporary.write_text(json.dumps(document) + "\n", encoding="utf-8"))
 

@@ -59,8 +59,8 @@ class Allocation:
     low, high : float, 0 to 1, default 0.2 and 0.8
         Limits of ``"smooth"``. Every arm but the first has at least `low`; the first has at least 1 − `high`.
     slope : float, > 0, default 5.0
-        How fast the probability rises, per unit of the reward; per running scale of the rewards if the policy has
-        ``standardise=True``.
+        How fast the probability rises, per unit of the reward; per scale of the rewards for policies with
+        ``standardise=True`` (the running scale), and for `CohortLARL` and `ParticleLatentThompson` (a fixed one).
     c : float, 10⁻⁶ to 10⁶, default 1.0
         Above 1, the first arm is preferred if the advantage is 0.
     k : float, 0.1 to 10, default 1.0

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from larl._core.compile import UNCOPIED
+
 MAX_STEPS = 2**48  # of a unit; every number that is computed from it fits into 64 bits
 STEPS = (0, MAX_STEPS)
 Bound = tuple[Any, Any]  # least and largest value
@@ -20,11 +22,12 @@ BOUNDS: dict[type, Bounds] = {}
 
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Any]:
-    """Return every array of a State, by the path of its field."""
+    """Return every array of a State that a step can change, by the path of its field."""
     arrays: dict[str, Any] = {}
     for name, field in zip(state._fields, state, strict=True):
         if isinstance(field, np.ndarray):
-            arrays[prefix + name] = field
+            if name not in UNCOPIED.get(type(state), ()):  # constants, which all States with the same spec share
+                arrays[prefix + name] = field
         elif isinstance(field, tuple):
             arrays |= state_arrays(field, f"{prefix}{name}.")
     return arrays

@@ -24,7 +24,7 @@ def pooled_state(policy: Policy, state: Any, pooling: str) -> Any:
     """Return the State of one unit for this kind of pooling; raise InvalidValue if the policy does not support it."""
     if pooling == "none":
         return state
-    if hasattr(state, "frozen"):  # of a `Deployed` policy
+    if type(getattr(state, "frozen", None)) in UNSHARED:  # of a `Deployed` policy
         inner = pooled_state(policy, state.inner, pooling)
         return state._replace(inner=inner, frozen=type(state.frozen)(copy_fields(inner)))
     supported: Collection[type] = PARTIAL_STATES if pooling == "partial" else SHARED_FIELDS

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 INDICATOR_PENALTY = 10.0  # penalty of the coefficient of an indicator, relative to that of its reward
 # Candidates for the precision of a unit's coefficients around the common ones, in multiples of the precision of the
-# common ones around 0: of lag 0, and of intercept and contexts. That of lag j is (1 + j)² times that of lag 0.
+# common ones around 0: of lag 0, and of intercept and contexts. The multiple of lag j is (1 + j)² times that of lag 0.
 PRECISIONS = (
     (1000.0, 1000.0),
     (100.0, 100.0),
@@ -196,8 +196,9 @@ class CohortLARL(Policy):
 
     Use it with ``pooling="partial"``: the units of a cohort then learn common coefficients, and each its own as far as
     units differ. There is no s to choose. The arms of the cohort's first 16 rewards (four per arm if that is more) are
-    random; their median and spread standardise all later rewards, so decisions depend neither on the offset nor on the
-    unit of rewards. With ``pooling="full"`` use a larger `alpha`. A unit alone learns faster with `Auto`.
+    random. Their median and spread standardise all later rewards and do not change any more, so decisions depend
+    neither on the offset nor on the unit of rewards. With ``pooling="full"`` use a larger `alpha`. A unit alone learns
+    faster with `Auto`.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ class CohortLARL(Policy):
         Largest number of past steps in the context. Cost and memory grow with its square.
     alpha : float, >= 0, default 0.5
         Width of the confidence interval, in standard errors of the prediction for noise with the sd of the rewards.
-    penalty : float, > 0, default 3.0
+    penalty : float, 10⁻⁶ to 10⁶, default 3.0
         Penalty of the coefficients of the latest reward, for standardised rewards; that of lag j is 1 + j times as
         large, and that of the coefficient that says which arm was played ten times.
     context : int, >= 0, default 0
@@ -229,7 +230,7 @@ class CohortLARL(Policy):
 
     s: int = checked(integer(1), 10)
     alpha: float = checked(number(0.0), 0.5)
-    penalty: float = checked(number(above=0.0), 3.0)
+    penalty: float = checked(number(1e-6, 1e6), 3.0)
     context: int = checked(integer(0), 0)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> SharedScaleState:

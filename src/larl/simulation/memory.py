@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from larl._core.validation import InvalidValue
-from larl.policies import Policy
+from larl.policies import Deployed, Policy
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
@@ -48,6 +48,8 @@ def state_bytes(state: Any) -> int:
 def checked_init(policy: Policy, arms: int, *, horizon: int, world: "World", copies: int) -> Any:
     """Return `policy.init(…)`, or raise InvalidValue if `copies` of the State do not fit into memory."""
     limit = machine_memory() or math.inf
+    if isinstance(policy, Deployed):  # its State has two of the policy's
+        checked_init(policy.policy, arms, horizon=horizon, world=world, copies=2 * copies)
     settings = {item.name: getattr(policy, item.name) for item in fields(policy)}
     settings = {name: value for name, value in settings.items() if isinstance(value, int)} | {"arms": arms}
     largest = max(settings, key=settings.__getitem__)

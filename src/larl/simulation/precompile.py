@@ -63,7 +63,8 @@ def precompile_policy(spec: Policy) -> None:
     for keep in ("all", "summary"):
         compare({"policy": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
     if not isinstance(spec, DynamicOracle):
-        Agent(spec, world.arms, horizon=HORIZON, world=world)
+        for warm_up in (0, 1):  # agents with a warm-up or an allocation choose by another kernel
+            Agent(spec, world.arms, horizon=HORIZON, world=world, warm_up=warm_up)
     if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL_STATES:
         for pooling in ("full", "partial"):
             compare({"policy": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)

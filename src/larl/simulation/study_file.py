@@ -120,6 +120,10 @@ def _check_world_names(values: Mapping[str, Any], owner: str) -> None:
         raise InvalidValue(owner, "world", name, f"its new name {RENAMED_WORLDS[name]!r}")
     if isinstance(values.get("base"), Mapping):
         _check_world_names(values["base"], f"{owner}.base")
+    members = values.get("members")
+    for i, member in enumerate(members if isinstance(members, list) else []):
+        if isinstance(member, Mapping):
+            _check_world_names(member, f"{owner}.members[{i}]")
 
 
 def read_policy(values: Mapping[str, Any], owner: str, folder: Path) -> Policy:

@@ -9,14 +9,16 @@ from larl.worlds.kernels import Floats
 from larl.worlds.latent_ar import LatentAR
 from larl.worlds.variants.population import Population
 
+MAX_TRANSFORMED = 6.0  # of atanh of a partial autocorrelation
+
 
 def random_population(base: LatentAR, members: int, spread: float, seed: int) -> Population:
     """Return a `Population` of worlds whose parameters differ from those of `base`.
 
-    Every parameter of a member is drawn independently. With n a standard normal number of its own: a partial
-    autocorrelation r of z becomes tanh(atanh(r)(1 + spread·n)), so that every member is stable; β_a becomes
-    β_a(1 + spread·n); μ_a becomes μ_a + spread·sd_a·n, with sd_a the noise of the arm in `base`; σ_r becomes
-    σ_r·exp(spread·n).
+    γ, β, μ and σ_r of a member are drawn independently; γ₀, σ_z and the start are those of `base`. With n a standard
+    normal number of its own: a partial autocorrelation r of z becomes tanh(atanh(r)(1 + spread·n)), with an argument of
+    at most 6 in size, so that every member is stable; β_a becomes β_a(1 + spread·n); μ_a becomes μ_a + spread·sd_a·n,
+    with sd_a the noise of the arm in `base`; σ_r becomes σ_r·exp(spread·n).
 
     Parameters
     ----------
@@ -24,7 +26,7 @@ def random_population(base: LatentAR, members: int, spread: float, seed: int) ->
         The world in the middle of the population.
     members : int, >= 1
         Number of members.
-    spread : float, >= 0
+    spread : float, 0 to 10
         Relative standard deviation of the parameters: 0.3 means units that are 30% apart.
     seed : int, >= 0
         The same seed gives the same members.
@@ -32,6 +34,11 @@ def random_population(base: LatentAR, members: int, spread: float, seed: int) ->
     Returns
     -------
     Population
+
+    Raises
+    ------
+    InvalidValue
+        If `base` is not a LatentAR, or a number is out of range.
 
     Examples
     --------
@@ -44,11 +51,12 @@ def random_population(base: LatentAR, members: int, spread: float, seed: int) ->
     owner = "worlds.random_population"
     instance(LatentAR, "a larl.LatentAR")(owner, "base", base)
     members, seed = integer(1)(owner, "members", members), integer(0)(owner, "seed", seed)
-    spread, generator = number(0.0)(owner, "spread", spread), np.random.default_rng(seed)
+    spread, generator = number(0.0, 10.0)(owner, "spread", spread), np.random.default_rng(seed)
     transformed = np.arctanh(partial_autocorrelations(np.array(base.gammas)))
 
     def member() -> LatentAR:
-        partials = np.tanh(transformed * (1.0 + spread * generator.standard_normal(base.k)))
+        moved = transformed * (1.0 + spread * generator.standard_normal(base.k))
+        partials = np.tanh(np.clip(moved, -MAX_TRANSFORMED, MAX_TRANSFORMED))
         beta = np.array(base.beta) * (1.0 + spread * generator.standard_normal(base.arms))
         mu = np.array(base.mu) + spread * base.sd * generator.standard_normal(base.arms)
         return LatentAR(

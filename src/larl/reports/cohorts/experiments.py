@@ -25,7 +25,7 @@ PILOTS = (1, 5, 20, 70)  # units in a pilot
 SPREADS = (0.0, 0.15, 0.3, 0.6, 1.0)
 POPULATION_SEED = 7_000_003  # added to the seed
 
-ALONE, SHARED, TOLD, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
+ALONE, SHARED, GIVEN_K, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def cohort_studies(name: str, setting: Setting, scope: Scope) -> dict[str, Study
     policies: dict[str, dict[str, Policy]] = {
         "none": {ALONE: Auto()},
         "full": {SHARED: CohortLARL()},
-        "partial": {TOLD: LARL(setting.k, standardise=True), POOLED: CohortLARL()},
+        "partial": {GIVEN_K: LARL(setting.k, standardise=True), POOLED: CohortLARL()},
     }
     return {
         pooling: Study(world, each, STEPS, scope.cohorts, scope.seed, keep="summary", units=UNITS, pooling=pooling)

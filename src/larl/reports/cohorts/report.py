@@ -12,6 +12,7 @@ from larl.reports.auto.report import markdown_table
 from larl.reports.cached_studies import run_cached, total_steps
 from larl.reports.cohorts.experiments import (
     ALONE,
+    GIVEN_K,
     NEW_STEPS,
     PILOTS,
     POOLED,
@@ -30,7 +31,7 @@ from larl.reports.cohorts.experiments import (
 )
 from larl.simulation.figure import image
 
-POLICIES = (ALONE, SHARED, "LARL, s = k, partial", POOLED)
+POLICIES = (ALONE, SHARED, GIVEN_K, POOLED)
 
 
 def write_report(out: Path, scope: Scope, *, threads: int | None = None, command: str = "larl report cohorts") -> str:
@@ -154,7 +155,7 @@ The Kalman filter knows all parameters of the unit that it plays for. All polici
 The latent states start from their stationary distribution. "Units 30% apart" are drawn by
 [`larl.worlds.random_population`](api/worlds.md): every parameter (partial autocorrelations, β, μ, noise) differs.
 In "two hidden groups" γ is 0.9 for every second unit and −0.5 for the others. The settings of CohortLARL were chosen on
-other seeds and other random worlds with three arms.
+other seeds and other random worlds with three arms (`benchmarks/cohort_settings.py`).
 
 ## Units that learn at the same time
 
@@ -185,8 +186,7 @@ A new unit sees the pilot and itself, not other new units.
 
 ## Limits
 
-- A new unit's first ten contexts are incomplete, where a filter uses what there is. At k = 10 new units therefore gain
-  less than units that learn at the same time.
-- One normal distribution describes how units differ. It fits two distinct groups badly.
-- Full pooling assumes identical units, and can make a whole cohort settle on a wrong arm; use a larger `alpha` with it.
+- A new unit's first ten contexts are incomplete, where a filter uses what there is.
+- One normal distribution describes how units differ; distinct groups are not part of the model.
+- Full pooling assumes identical units. What one unit learns wrongly, all do.
 """

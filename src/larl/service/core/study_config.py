@@ -14,6 +14,7 @@ import numpy as np
 from larl._core.validation import InvalidValue
 from larl.client.models import DEPLOYMENT
 from larl.live.agent import Agent
+from larl.live.base import refuse_deployed
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
@@ -60,7 +61,8 @@ class StudyConfig:
         others = {name: value for name, value in others.items() if value is not None or name not in DEPLOYMENT}
         config = cls(arms=arms, fallback=fallback, seed=secrets.randbits(62) if seed is None else seed, **others)
         config = replace(config, allocation=_complete(config.allocation))
-        config.check_time_zone()
+        if config.is_nightly or config.time_zone != "UTC":
+            config.check_time_zone()
         config.check_policy(limit_state)
         return config
 
@@ -85,7 +87,8 @@ class StudyConfig:
         limit_state: bool = True,
     ) -> "StudyConfig":
         """Return the next version, with another policy."""
-        given = {"min_probability": min_probability, "allocation": allocation and _complete(allocation)}
+        complete = None if allocation is None else _complete(allocation)
+        given = {"min_probability": min_probability, "allocation": complete}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         config = replace(self, policy=policy, version=self.version + 1, **changes)
         if config.context_size != self.context_size:
@@ -122,6 +125,7 @@ class StudyConfig:
 
     def check_policy(self, limit_state: bool) -> None:
         """Raise InvalidValue if the policy cannot decide in this study."""
+        refuse_deployed("study", self.spec)
         if limit_state:
             self.check_state_size()
         try:
