@@ -197,14 +197,13 @@ class CohortLARL(Policy):
     Use it with ``pooling="partial"``: the units of a cohort then learn common coefficients, and each its own as far as
     units differ. There is no s to choose. The arms of the cohort's first 16 rewards (four per arm if that is more) are
     random. Their median and spread standardise all later rewards and do not change any more, so decisions depend
-    neither on the offset nor on the unit of rewards. With ``pooling="full"`` use a larger `alpha`. A unit alone learns
-    faster with `Auto`.
+    neither on the offset nor on the unit of rewards. A unit alone learns faster with `Auto`.
 
     Parameters
     ----------
     s : int, >= 1, default 10
         Largest number of past steps in the context. Cost and memory grow with its square.
-    alpha : float, >= 0, default 0.5
+    alpha : float, >= 0, default 1.0
         Width of the confidence interval, in standard errors of the prediction for noise with the sd of the rewards.
     penalty : float, 10⁻⁶ to 10⁶, default 3.0
         Penalty of the coefficients of the latest reward, for standardised rewards; that of lag j is 1 + j times as
@@ -229,7 +228,7 @@ class CohortLARL(Policy):
     """
 
     s: int = checked(integer(1), 10)
-    alpha: float = checked(number(0.0), 0.5)
+    alpha: float = checked(number(0.0), 1.0)
     penalty: float = checked(number(1e-6, 1e6), 3.0)
     context: int = checked(integer(0), 0)
 

@@ -74,8 +74,8 @@ def settings() -> dict[str, Setting]:
         "k = 5, units 30% apart": spread_out(stationary(5), 0.3),
         "k = 5, units 60% apart": spread_out(stationary(5), 0.6),
         "two hidden groups": two_groups(),
-        "3 arms, k = 2": identical(worlds.random(k=2, arms=3, seed=11)),
-        "3 arms, k = 2, another": identical(worlds.random(k=2, arms=3, seed=12)),
+        "3 arms, k = 2": identical(worlds.random(k=2, arms=3, seed=21)),
+        "3 arms, k = 2, another": identical(worlds.random(k=2, arms=3, seed=22)),
     }
 
 
