@@ -101,9 +101,9 @@ def test_policy_that_hangs_once_counts_as_one_failure(sqlite: str, monkeypatch: 
     """The policy is called for a default reward and a decision of one command; then it decides again."""
     decide, proceed = AgentHandle.decide, threading.Event()
 
-    def hang(*arguments: Any) -> Any:
+    def hang(*arguments: Any, **named: Any) -> Any:
         assert proceed.wait(PATIENCE)
-        return decide(*arguments)
+        return decide(*arguments, **named)
 
     monkeypatch.setattr(AgentHandle, "decide", hang)
     proceed.set()
@@ -128,7 +128,7 @@ def test_policy_that_exits_is_a_failure(sqlite: str, monkeypatch: pytest.MonkeyP
     with hosts(sqlite) as [host]:
         host.create_study()
         with monkeypatch.context() as patch:
-            patch.setattr(AgentHandle, "decide", lambda *_: sys.exit("done"))
+            patch.setattr(AgentHandle, "decide", lambda *_, **__: sys.exit("done"))
             assert host.decide("u", "1")["source"] == "fallback"
         assert host.decide("u", "2")["source"] == "policy"
         assert "SystemExit: done" in host.issues()[0]["happened"]

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.timing
 def test_policy_that_hangs_does_not_delay_other_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original, started, proceed = AgentHandle.decide, threading.Event(), threading.Event()
 
-    def hang(handle: AgentHandle, *arguments: Any) -> Any:
+    def hang(handle: AgentHandle, *arguments: Any, **named: Any) -> Any:
         if handle.config.study == "slow":
             started.set()
             assert proceed.wait(PATIENCE)
-        return original(handle, *arguments)
+        return original(handle, *arguments, **named)
 
     monkeypatch.setattr(AgentHandle, "decide", hang)
     with service_client(tmp_path, timeout=2 * PATIENCE) as client, ThreadPoolExecutor() as threads:

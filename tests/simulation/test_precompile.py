@@ -32,7 +32,7 @@ def test_second_run_finds_everything_compiled(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         lines.append(done.stdout.splitlines())
-    assert lines[0][0].startswith("1/1  Random: 3 kernels compiled in ")
+    assert lines[0][0].startswith("1/1  Random: 4 kernels compiled in ")
     assert lines[0][1].endswith("and cached")
     assert lines[1] == ["1/1  Random: already compiled", "nothing to compile"]
     assert stderr_on_terminal(f"{AGENT}; {COMPARE}", settings) == ""

@@ -97,7 +97,7 @@ def find_outliers(state: SMCState, population: int, row: int, lane: int, varianc
     """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`, unless two follow."""
     fields, last = field_offsets(model_of(state, population)), -1
     block, first = begin_pass(state, population, row), state.populations.first[population]
-    limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / inflation.size) * variance
+    limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / max(inflation.size, 1)) * variance
     for i in range(inflation.size):
         copy_belief(block, fields, fields.window_start, fields.mean)
         square = squared_error(state, population, block, lane, first + i, 1.0)
