@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import KERNEL_SOURCES, has_implementation, is_larl
+from larl._core.compile import has_implementation, is_larl
+from larl._core.kernel_cache import KERNEL_SOURCES
 from larl.policies import Policy, bind, register
 from larl.policies._contract import SHARED_FIELDS, act
 from tests.waiting import HANGS

@@ -1,4 +1,4 @@
-"""Decorators that compile functions with numba, and the cache of machine code between processes.
+"""Decorators that compile functions with numba.
 
 | decorator     | called by        | use                                                                     |
 | ------------- | ---------------- | ----------------------------------------------------------------------- |
@@ -7,19 +7,11 @@
 | `inner`       | kernels          | a function of its own inside the kernel                                 |
 | `inline`      | kernels          | inlined into each caller                                                |
 | `generic`     | Python, kernels  | resolved by the type of its first argument; `implement` adds a case     |
-
-numba's disk cache checks only the file of the outermost function. Kernels call policies that are defined in other
-files, so a changed policy would silently keep its old machine code. The cache folder is therefore named after a digest
-of all sources that can be compiled into a kernel: a changed source means a new folder.
 """
 
-import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -27,61 +19,22 @@ import numpy as np
 from numba.core import event
 from numba.extending import overload
 
-from larl._core.numba_parts import PIPELINE
+from larl._core.kernel_cache import cache_folder
+from larl._core.numba_parts import PIPELINE, SEPARATE, compile_once_for_literals
 
 config: Any = numba.config
-PACKAGE = Path(__file__).parents[1]
-KERNEL_SOURCES = (
-    "_core/compile.py",
-    "_core/numba_parts.py",
-    "_core/random.py",
-    "worlds/**/*.py",
-    "statespace/*.py",
-    "theory/*.py",
-    "policies/**/*.py",
-    "live/kernels.py",
-    "simulation/moments.py",
-    "simulation/engine.py",
-    "simulation/cohort_engine.py",
-    "diagnosis/kernels.py",
-)
 
 # error_model "numpy": division by zero gives inf or nan, without a check that prevents vectorised loops.
 # No fast-math: its rounding depends on the function that a loop is inlined into, and a live step
 # would not equal a simulated one bit for bit. Nothing is called from C, so numba compiles no wrapper for that.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # The wrapper that unpacks NamedTuples from Python takes most of a function's compile time; kernels do not need it.
-INNER = OPTIONS | {"no_cpython_wrapper": True} | PIPELINE
+# Without an explicit value, numba would also inline them into each caller if the first caller is inlined itself.
+INNER = OPTIONS | {"no_cpython_wrapper": True, "forceinline": False} | PIPELINE
+# One function for all arrays of a type: inlining it for each field of a State takes seconds to compile.
+PER_ARRAY = INNER | SEPARATE
 # Inlining avoids passing a State by value, which can cost more than the step itself.
 INLINE = INNER | {"forceinline": True}
-
-
-def source_digest() -> str:
-    """Sixteen hex digits that change whenever a source that can be compiled into a kernel changes."""
-    digest = hashlib.sha256()
-    for pattern in KERNEL_SOURCES:
-        for path in sorted(PACKAGE.glob(pattern)):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """The folder for machine code: in $NUMBA_CACHE_DIR, else in the user's cache folder, else a temporary folder."""
-    if config.CACHE_DIR:
-        base = Path(config.CACHE_DIR)
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home()))
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    pipeline = "" if PIPELINE else "-plain"  # machine code of the two pipelines is not shared
-    folder = base / "larl" / f"{source_digest()}{pipeline}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="larl-"))
-
 
 _FOLDER = cache_folder()
 F = TypeVar("F", bound=Callable[..., Any])
@@ -169,12 +122,12 @@ def compiled_for(function: F, *arguments: Any) -> F:
 
 def inner(function: F) -> F:
     """Compile `function` for calls from kernels only; its machine code is stored with theirs."""
-    return cast(F, numba.njit(**INNER)(function))
+    return cast(F, compile_once_for_literals(numba.njit(**INNER)(function)))
 
 
 def inline(function: F) -> F:
     """Compile `function` for calls from kernels only, inlined into each of them."""
-    return cast(F, numba.njit(**INLINE)(function))
+    return cast(F, compile_once_for_literals(numba.njit(**INLINE)(function)))
 
 
 def generic(default: F) -> F:
@@ -221,8 +174,18 @@ UNCOPIED: dict[type, tuple[str, ...]] = {}  # fields of a NamedTuple that kernel
 
 
 def share_fields(state: type, names: tuple[str, ...]) -> None:
-    """Declare arrays of a NamedTuple class that no kernel changes: copies and cohorts share them."""
+    """Declare arrays and nested NamedTuples of a class that no kernel changes: copies and cohorts share them."""
     UNCOPIED[state] = names
+
+
+def copy_array(array: Any) -> Any:
+    """A copy of an array."""
+    return array.copy()
+
+
+@overload(copy_array, jit_options=cast(Any, PER_ARRAY))
+def _copy_array(array: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return copy_array
 
 
 def copy_fields(state: Any) -> Any:
@@ -230,8 +193,10 @@ def copy_fields(state: Any) -> Any:
     shared = UNCOPIED.get(type(state), ())
 
     def copied(name: str, field: Any) -> Any:
+        if name in shared:
+            return field
         if isinstance(field, np.ndarray):
-            return field if name in shared else field.copy()
+            return field.copy()
         return copy_fields(field) if isinstance(field, tuple) else field
 
     return type(state)(*(copied(*each) for each in zip(state._fields, state, strict=True)))
@@ -242,12 +207,14 @@ def _copy_fields(state: Any) -> Callable[..., Any]:
     """Return `copy_fields` for one type of State, for kernels."""
 
     def source(name: str, kind: Any) -> str:
-        if isinstance(kind, numba.types.Array) and name not in UNCOPIED.get(state.instance_class, ()):
-            return f"state.{name}.copy()"
+        if name in UNCOPIED.get(state.instance_class, ()):
+            return f"state.{name}"
+        if isinstance(kind, numba.types.Array):
+            return f"copy_array(state.{name})"
         return f"copy_fields(state.{name})" if isinstance(kind, numba.types.BaseNamedTuple) else f"state.{name}"
 
     arguments = ", ".join(source(name, kind) for name, kind in zip(state.fields, state.types, strict=True))
-    scope: dict[str, Any] = {"Class": state.instance_class, "copy_fields": copy_fields}
+    scope: dict[str, Any] = {"Class": state.instance_class, "copy_fields": copy_fields, "copy_array": copy_array}
     exec(f"def implementation(state):\n    return Class({arguments})", scope)
     return cast(Callable[..., Any], scope["implementation"])
 
@@ -261,10 +228,28 @@ def any_nan(array: Any) -> bool:
     return has_nan
 
 
+def array_nan(array: Any) -> bool:
+    """Whether an array of any number of dimensions contains nan."""
+    return bool(np.isnan(array).any())
+
+
+@overload(array_nan, jit_options=cast(Any, PER_ARRAY), strict=False)
+def _array_nan(array: Any) -> Callable[..., Any]:
+    """Return `array_nan` for one type of array, for kernels."""
+    lines, row, indent = ["def implementation(array):"], "array", "    "
+    for axis in range(array.ndim - 1):
+        lines.append(f"{indent}for i{axis} in range({row}.shape[0]):")
+        row, indent = f"{row}[i{axis}]", indent + "    "
+    lines.append(f"{indent}if any_nan({row}):\n{indent}    return True\n    return False")
+    scope: dict[str, Any] = {"any_nan": any_nan}
+    exec("\n".join(lines), scope)
+    return cast(Callable[..., Any], scope["implementation"])
+
+
 def fields_nan(state: Any) -> bool:
     """Whether any array of a NamedTuple, or of nested NamedTuples, contains nan."""
     return any(
-        fields_nan(field) if isinstance(field, tuple) else field.dtype.kind == "f" and bool(np.isnan(field).any())
+        fields_nan(field) if isinstance(field, tuple) else field.dtype.kind == "f" and array_nan(field)
         for field in state
         if isinstance(field, np.ndarray | tuple)
     )
@@ -273,16 +258,13 @@ def fields_nan(state: Any) -> bool:
 @overload(fields_nan, jit_options=cast(Any, INNER), strict=False)
 def _fields_nan(state: Any) -> Callable[..., Any]:
     """Return `fields_nan` for one type of State, for kernels."""
-    lines = []
+    calls = []
     for name, kind in zip(state.fields, state.types, strict=True):
         if isinstance(kind, numba.types.BaseNamedTuple):
-            lines.append(f"    if fields_nan(state.{name}):\n        return True")
+            calls.append(f"fields_nan(state.{name})")
         elif isinstance(kind, numba.types.Array) and isinstance(kind.dtype, numba.types.Float):
-            row, indent = f"state.{name}", "    "
-            for axis in range(kind.ndim - 1):
-                lines.append(f"{indent}for i{axis} in range({row}.shape[0]):")
-                row, indent = f"{row}[i{axis}]", indent + "    "
-            lines.append(f"{indent}if any_nan({row}):\n{indent}    return True")
-    scope: dict[str, Any] = {"fields_nan": fields_nan, "any_nan": any_nan}
+            calls.append(f"array_nan(state.{name})")
+    lines = [f"    if {call}:\n        return True" for call in calls]
+    scope: dict[str, Any] = {"fields_nan": fields_nan, "array_nan": array_nan}
     exec("\n".join(["def implementation(state):", *lines, "    return False"]), scope)
     return cast(Callable[..., Any], scope["implementation"])

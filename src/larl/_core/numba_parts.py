@@ -4,6 +4,7 @@ For every function, numba optimises its code together with the code of all funct
 code for it; a function at depth n of the calls is optimised n times. Only the kernel at the top needs machine code. So
 the callees of kernels are compiled to a `LinkOnlyLibrary`, which is linked into the kernel and emits no machine code of
 its own. This halves the compile time of Auto (25 s instead of 53 s of processor time) and saves little elsewhere.
+Their code counts no references to arrays that only their callers own, and is shared by calls with different literals.
 
 The pipeline is optional. `PIPELINE` is empty, and `numba.njit` compiles as usual, if the installed numba lacks an
 attribute that the pipeline uses (with one RuntimeWarning) or if the environment variable LARL_PLAIN_NUMBA is 1.
@@ -27,7 +28,10 @@ ATTRIBUTES = (
     "numba.core.codegen.JITCodeLibrary._finalize_dynamic_globals",
     "numba.core.codegen.JITCodeLibrary._finalized",
     "numba.core.codegen.JITCPUCodegen._add_module",
+    "numba.core.codegen.JITCodeLibrary._optimize_functions",
     "numba.core.compiler.Compiler.define_pipelines",
+    "numba.core.dispatcher.Dispatcher.get_call_template",
+    "numba.core.analysis.compute_cfg_from_blocks",
 )
 # Attributes of instances, each with a method of numba that uses it: they are not visible on their class.
 INSTANCE_ATTRIBUTES = {
@@ -73,22 +77,47 @@ def _can_use_pipeline() -> bool:
     return not missing
 
 
+def compile_once_for_literals(dispatcher: Any) -> Any:
+    """Return the callee of kernels; calls with a literal, such as 0, use its code for numbers of that type.
+
+    numba would compile the function once for each literal, and again for other numbers.
+    """
+    if PIPELINE and hasattr(dispatcher, "get_call_template"):  # numba.njit returns the plain function if uncompiled
+        get_call_template = dispatcher.get_call_template
+
+        def without_literals(types: Any, named_types: Any) -> Any:
+            unliteral = cast(Any, import_module("numba.core.types")).unliteral
+            named = {name: unliteral(each) for name, each in named_types.items()}
+            return get_call_template([unliteral(each) for each in types], named)
+
+        dispatcher.get_call_template = without_literals
+    return dispatcher
+
+
 PIPELINE: dict[str, Any] = {}  # options of numba.njit for the callees of kernels
+SEPARATE: dict[str, Any] = {}  # the same for functions that are never inlined
 
 if _can_use_pipeline():
     from llvmlite import binding
+    from numba.core import analysis, ir, types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import AnalysisPass, register_pass
+    from numba.core.typed_passes import IRLegalization
 
     class LinkOnlyLibrary(JITCodeLibrary):
         """The code of one function and its callees, to be linked into a kernel."""
 
         _codegen: Any
         _final_module: Any
+        has_loops = True
 
         def _optimize_final_module(self) -> None:
-            """Optimise small functions only: loops that are first optimised inside a large one become slower."""
-            if len(str(self._final_module)) <= MAX_OPTIMISED_SIZE:
+            """Optimise small functions with loops only; what is left is optimised within the kernel.
+
+            Loops that are first optimised inside a large function become slower.
+            """
+            if self.has_loops and len(str(self._final_module)) <= MAX_OPTIMISED_SIZE:
                 cast(Any, super())._optimize_final_module()
 
         def _finalize_final_module(self) -> None:
@@ -100,13 +129,74 @@ if _can_use_pipeline():
             self._codegen._engine.finalize_object()
             self._finalized = True
 
+    class SeparateLibrary(LinkOnlyLibrary):
+        """The code of one function that is not inlined."""
+
+        def _optimize_functions(self, module: Any) -> None:
+            for function in module.functions:
+                if not function.is_declaration:
+                    function.add_function_attribute("noinline")
+            cast(Any, super())._optimize_functions(module)
+
+    def owns_arrays(state: Any) -> bool:
+        """Return whether a function creates or returns arrays, so that it must count references to them."""
+
+        def has_arrays(kind: Any) -> bool:
+            return bool(state.targetctx.data_model_manager[kind].contains_nrt_meminfo())
+
+        def is_view(value: Any) -> bool:
+            if value.op == "getitem":  # an index that is an array would make a copy
+                return not isinstance(state.typemap[value.index.name], types.Array)
+            if value.op == "call":
+                return isinstance(state.typemap[value.func.name], types.NamedTupleClass)
+            return value.op in ("getattr", "static_getitem", "build_tuple", "exhaust_iter", "cast")
+
+        return has_arrays(state.return_type) or any(
+            has_arrays(state.typemap[each.target.name]) and not is_view(each.value)
+            for block in state.func_ir.blocks.values()
+            for each in block.find_insts(ir.Assign)
+            if isinstance(each.value, ir.Expr)
+        )
+
+    class ExamineFunction(AnalysisPass):
+        """Finds out what the code of a function need not contain.
+
+        The caller of a function holds references to its arguments. A function that only uses them and views of them
+        need not count references, which is much of the code of functions whose arguments are NamedTuples of arrays.
+        """
+
+        _name = "larl_examine_function"
+
+        def __init__(self) -> None:
+            cast(Any, super()).__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            state.library.has_loops = bool(cast(Any, analysis).compute_cfg_from_blocks(state.func_ir.blocks).loops())
+            if not owns_arrays(state):
+                state.targetctx = state.targetctx.subtarget(enable_nrt=False)
+            return False
+
+    cast(Any, register_pass)(mutates_CFG=False, analysis_only=True)(ExamineFunction)
+
     class LinkOnlyCompiler(Compiler):
         """numba's compiler with a `LinkOnlyLibrary` as its output."""
+
+        library: type = LinkOnlyLibrary
 
         def define_pipelines(self) -> Any:
             """numba's own passes; the library is created before the pass that would create numba's."""
             codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
-            self.state.library = cast(Any, LinkOnlyLibrary)(codegen, name)
-            return cast(Any, super()).define_pipelines()
+            self.state.library = self.library(codegen, name)
+            pipelines = cast(Any, super()).define_pipelines()
+            for each in pipelines:
+                each.add_pass_after(ExamineFunction, IRLegalization)
+                each.finalize()
+            return pipelines
+
+    class SeparateCompiler(LinkOnlyCompiler):
+        """numba's compiler with a `SeparateLibrary` as its output."""
+
+        library = SeparateLibrary
 
     PIPELINE["pipeline_class"] = LinkOnlyCompiler
+    SEPARATE["pipeline_class"] = SeparateCompiler

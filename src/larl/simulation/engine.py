@@ -8,11 +8,10 @@ number of threads, nor on the size of a block, nor on the other policies of the 
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import INNER, copy_fields, entry_point, generic, implement
+from larl._core.compile import copy_fields, entry_point, generic, implement, inner
 from larl._core.random import EXPLORATION, POLICY, WORLD, empty_bits, random_bits, seed_bits, stream
 from larl.policies._contract import choose_arm, has_nan, set_context, set_true_means, update, update_missing
 from larl.worlds.kernels import advance, apply_action, begin, draw_reward, step_regret
@@ -65,7 +64,7 @@ def learn_or_skip(latent: Any, state: Any, arm: int, reward: float) -> None:  # 
 implement(learn, RecordedState, learn_or_skip)
 
 
-@numba.njit(**INNER)  # type: ignore[untyped-decorator]  # no cache: the State's type may be defined outside the package
+@inner
 def run_steps(latent: Any, state: Any, seed: int, trial: int, first: int, trace: Trace) -> None:
     """Simulate steps first, first + 1, … of a trial, one for each element of the trace."""
     world_stream, policy_stream, bits = stream(seed, trial, WORLD), stream(seed, trial, POLICY), empty_bits()

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl import __version__
-from larl._core.compile import source_digest
+from larl._core.kernel_cache import source_digest
 from larl._core.validation import InvalidValue
 from larl.policies import Deployed, Policy
 from larl.policies._pooling import pooled_state
