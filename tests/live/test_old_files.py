@@ -95,6 +95,13 @@ def test_agent_with_an_earlier_auto_learns_again_from_the_rewards_in_its_file(
     assert again.decide().probabilities == agent.decide().probabilities
 
 
+def test_agent_with_the_former_arrays_of_the_default_prior_continues_identically(tmp_path: Path) -> None:
+    (case,), path = read_cases("auto-4.json.gz").values(), tmp_path / "agent.json"
+    path.write_text(json.dumps(case["file"]))
+    agent = larl.Agent.load(path)
+    assert next_decisions(lambda _: agent.decide(), agent.observe, len(case["next"])) == case["next"]
+
+
 def test_damaged_history_of_an_earlier_auto_is_refused(tmp_path: Path) -> None:
     file, path = read_cases("agents-2.json.gz")[RELEARNT]["file"], tmp_path / "agent.json"
     arm = file["base"]["state"]["swarm.history.arm"]

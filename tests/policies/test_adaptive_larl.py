@@ -10,7 +10,7 @@ from scipy import stats
 
 import larl
 from larl import worlds
-from larl.policies.adaptive_larl import policy as module
+from larl.policies.adaptive_larl import members as module
 from larl.policies.adaptive_larl.ensemble import (
     NEGLIGIBLE_LOG_WEIGHT,
     PRIOR_ROWS,

@@ -270,3 +270,8 @@ def test_minimum_by_arm_with_equal_values_is_the_number() -> None:
         assert decisions[0] == decisions[1]
         for agent, decision in zip(agents, decisions, strict=True):
             agent.observe(decision, math.sin(t) + (decision.arm == "prompt"))
+
+
+def test_notebook_shows_the_fields_of_an_allocation() -> None:
+    shown = Allocation("smooth", low=0.125)._repr_html_()
+    assert all(f"<td>{text}</td>" in shown for text in ("kind", "smooth", "low", "0.125", "slope", "5.0"))

@@ -5,6 +5,7 @@ import math
 import numba
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import stats
 
 import larl
@@ -14,26 +15,30 @@ from larl.policies.auto.layout import (
     CONTINUOUS,
     DAMPED_ROTATION,
     INDEPENDENT_AR1,
+    STATIONARY_AR,
     ModelKind,
     coordinate_count,
     field_offsets,
 )
 from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.particle_kalman import time_update
-from larl.policies.auto.proposal import GaussianProposal, fit_proposal, proposal_to_prior
 from larl.policies.auto.replay import RewardHistory, filter_step, replay_filter
-from larl.policies.auto.resampling import systematic_resample
 from larl.policies.auto.soa import LANES
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
 SMALL = larl.Auto(orders=(1, 2), particles=32)
-FORMS = [*((p, AR_STATE) for p in (0, 1, 2, 5)), (1, INDEPENDENT_AR1), (2, DAMPED_ROTATION)]
+FORMS = [
+    *((p, AR_STATE) for p in (0, 1, 2, 5)),
+    *((p, STATIONARY_AR) for p in (1, 2, 5)),
+    (1, INDEPENDENT_AR1),
+    (2, DAMPED_ROTATION),
+]
 
 
 @numba.njit
-def take_steps(x, fields, kind, arms, rewards, inflation, seen):
+def compiled_steps(x, fields, kind, arms, rewards, inflation, seen, level, contexts):
     for row in range(0, x.shape[0], fields.end):
         errors, block = seen, x[row : row + fields.end]
         for t in range(arms.size):
@@ -41,12 +46,18 @@ def take_steps(x, fields, kind, arms, rewards, inflation, seen):
                 time_update(block, fields, kind, t + 1)
             else:
                 errors += 1.0 if t > 0 else 0.0
-                filter_step(block, fields, kind, t, arms[t], rewards[t], inflation[t], errors, 1.0)
+                filter_step(block, fields, kind, t, arms[t], rewards[t], inflation[t], errors, 1.0, level, contexts, t)
+
+
+def take_steps(x, fields, kind, arms, rewards, inflation, seen, level=(0.0, 0.0, 0.0), contexts=None):
+    """Filter rewards with the particles of some blocks."""
+    contexts = np.zeros((arms.size, 0)) if contexts is None else contexts
+    compiled_steps(x, fields, kind, arms, rewards, inflation, seen, np.array(level[: kind.arms]), contexts)
 
 
 @numba.njit
 def replay_steps(x, fields, kind, history, born, first, end, seen, prior_square):
-    replay_filter(x, fields, kind, history, born, first, end, seen, prior_square, 1.0)
+    replay_filter(x, fields, kind, history, born, first, end, seen, prior_square, 1.0, np.zeros(kind.arms))
 
 
 @numba.njit
@@ -74,8 +85,22 @@ def random_rewards(arms: int, steps: int, missing: list[int], seed: int) -> tupl
     return played, rewards - rewards[0], inflation
 
 
-def joint_distribution(x, kind, lane, arms, rewards, inflation):
+def stationary_path(phi, variance, steps, columns):
+    """Return z_0 … z_{steps−1} as linear functions of the start, which has this variance, and of unit shocks."""
+    p = phi.size
+    companion = np.vstack([phi, np.eye(p)[:-1]])
+    start = scipy.linalg.solve_discrete_lyapunov(companion, np.outer(np.eye(p)[0], np.eye(p)[0]))
+    path = np.zeros((p + steps - 1, columns))  # from z_{1−p} on
+    path[p - 1 :: -1, :p] = np.linalg.cholesky(start * variance / start[0, 0])  # z_0, z_{−1}, …
+    for t in range(p, p + steps - 1):
+        path[t] = phi @ path[t - 1 : t - 1 - p if t > p else None : -1]
+        path[t, t] += 1.0
+    return path[p - 1 :]
+
+
+def joint_distribution(x, kind, lane, arms, rewards, inflation, contexts=None):
     """Return the covariance of the rewards minus the first one, and the means of all arms at the next step."""
+    contexts = np.zeros((arms.size + 1, 0)) if contexts is None else contexts
     fields, n, p, seen = field_offsets(kind), arms.size, kind.p, np.flatnonzero(arms >= 0)
     own, start, keep = x[fields.level_variance, lane], x[fields.start_variance, lane], x[fields.persistence, lane]
     beta, noise = (x[row : row + kind.arms, lane] for row in (fields.beta, fields.noise_variance))
@@ -84,7 +109,9 @@ def joint_distribution(x, kind, lane, arms, rewards, inflation):
         kappa = x[fields.kappa : fields.kappa + kind.arms, lane]
     u, v = np.zeros((2, n + 1, 2 * (p + n + 1)))  # the state as a linear function of start and shocks
     for t in range(n + 1):
-        if kind.form == DAMPED_ROTATION:
+        if kind.form == STATIONARY_AR:
+            u[t] = stationary_path(phi, start, n + 1, u.shape[1])[t]
+        elif kind.form == DAMPED_ROTATION:
             u[t, 2 * t] = v[t, 2 * t + 1] = math.sqrt(start) if t == 0 else 1.0
             if t > 0:
                 u[t] += phi[0] * u[t - 1] - phi[1] * v[t - 1]
@@ -98,7 +125,9 @@ def joint_distribution(x, kind, lane, arms, rewards, inflation):
         played = np.append(arms, arm)
         levels = own * (played[:, None] == played) * keep ** np.abs(np.subtract.outer(range(n + 1), range(n + 1)))
         shown = beta[played, None] * u + kappa[played, None] * v
-        cov = levels + shown @ shown.T
+        spread = x[fields.effect_variance : fields.effect_variance + kind.contexts, lane]
+        effects = (contexts * spread) @ contexts.T * (1.0 + (played[:, None] == played))
+        cov = levels + effects + shown @ shown.T
         cov[range(n), range(n)] += inflation * noise[arms]
         cov = cov[np.ix_(np.append(seen, n), np.append(seen, n))]
         to_first = np.hstack([-np.ones((seen.size, 1)), np.eye(seen.size)])  # differences, without the offset
@@ -108,24 +137,38 @@ def joint_distribution(x, kind, lane, arms, rewards, inflation):
 
 
 @pytest.mark.parametrize("missing", [[], [3, 4, 9]], ids=["", "missing"])
+@pytest.mark.parametrize("length", [0, 2], ids=["", "context"])
 @pytest.mark.parametrize(("p", "form"), FORMS)
-def test_filters_equal_the_joint_normal_distribution(p, form, missing):
-    kind = ModelKind(3, p, form, CONTINUOUS)
+def test_filters_equal_the_joint_normal_distribution(p, form, length, missing):
+    kind = ModelKind(3, p, form, CONTINUOUS, length)
     fields, (arms, rewards, inflation) = field_offsets(kind), random_rewards(3, 17, missing, seed=1)
-    x = random_block(kind, 2)
-    take_steps(x, fields, kind, arms, rewards, inflation, 0.0)
+    x, contexts = random_block(kind, 2), np.random.default_rng(9).normal(size=(18, length))
+    take_steps(x, fields, kind, arms, rewards, inflation, 0.0, contexts=contexts)
     y = rewards[np.flatnonzero(arms >= 0)[1:]]
     for lane in range(LANES):
-        cov, means = joint_distribution(x, kind, lane, arms, rewards, inflation)
+        cov, means = joint_distribution(x, kind, lane, arms, rewards, inflation, contexts)
         assert x[fields.log_det, lane] == pytest.approx(np.linalg.slogdet(cov)[1], abs=1e-8)
         assert x[fields.squared_error, lane] == pytest.approx(y @ np.linalg.solve(cov, y), rel=1e-8)
-        filtered = x[fields.mean : fields.mean + 3, lane].copy()
+        filtered, z = x[fields.mean : fields.mean + 3, lane].copy(), fields.mean + 3 * (1 + length)
+        filtered += x[fields.mean + 3 : z, lane].reshape(3, length) @ contexts[17]
         if kind.p > 0:
             newest = 0 if kind.form == DAMPED_ROTATION else 17 % kind.p
-            filtered += x[fields.beta : fields.beta + 3, lane] * x[fields.mean + 3 + newest, lane]
+            filtered += x[fields.beta : fields.beta + 3, lane] * x[z + newest, lane]
         if kind.form == DAMPED_ROTATION:
-            filtered += x[fields.kappa : fields.kappa + 3, lane] * x[fields.mean + 4, lane]
+            filtered += x[fields.kappa : fields.kappa + 3, lane] * x[z + 1, lane]
         np.testing.assert_allclose(filtered, means, atol=1e-8)
+
+
+def test_expected_levels_only_shift_the_rewards():
+    level, kind = (0.0, 2.0, -0.5), ModelKind(3, 2, STATIONARY_AR, CONTINUOUS)
+    fields, (arms, rewards, inflation) = field_offsets(kind), random_rewards(3, 17, [3], seed=1)
+    plain, shifted = random_block(kind, 2), random_block(kind, 2)
+    take_steps(plain, fields, kind, arms, rewards, inflation, 0.0)
+    moved = rewards + np.array(level)[arms] - level[arms[0]]
+    take_steps(shifted, fields, kind, arms, moved, inflation, 0.0, level)
+    np.testing.assert_allclose(shifted[fields.log_lik], plain[fields.log_lik], rtol=1e-12)
+    difference = shifted[fields.mean : fields.mean + 3] - plain[fields.mean : fields.mean + 3]
+    np.testing.assert_allclose(difference, np.tile(np.array(level)[:, None] - level[arms[0]], LANES), atol=1e-12)
 
 
 @pytest.mark.parametrize(("seen", "square"), [(0.0, 0.0), (2.0, 1.3)], ids=["flat prior of σ²", "prior of two errors"])
@@ -156,20 +199,23 @@ def test_log_likelihood_is_a_sum_of_student_t_log_densities(seen, square):
 
 @pytest.mark.parametrize("missing", [[], [5, 6, 11, 12, 20]], ids=["", "missing"])
 @pytest.mark.parametrize("model", [CONTINUOUS, BINARY], ids=["continuous", "binary"])
+@pytest.mark.parametrize("length", [0, 2], ids=["", "context"])
 @pytest.mark.parametrize(("p", "form"), FORMS)
-def test_replaying_equals_stepping(p, form, model, missing):
-    kind, born = ModelKind(2, p, form, model), 14
+def test_replaying_equals_stepping(p, form, length, model, missing):
+    kind, born = ModelKind(2, p, form, model, length), 14
     fields, (arms, rewards, inflation) = field_offsets(kind), random_rewards(2, 30, missing, seed=3)
     if model == BINARY:
         rewards = (rewards > 0.0).astype(float)
     ring = (np.arange(30) + born) % 32  # the population starts at step 14 of a history of 32 steps
-    history = RewardHistory(np.full(32, -1), np.zeros(32), np.ones(32), np.zeros(32))
+    contexts = np.random.default_rng(9).normal(size=(30, length))
+    history = RewardHistory(np.full(32, -1), np.zeros(32), np.ones(32), np.zeros(32), np.zeros((32, length)))
+    history.context[ring] = contexts
     history.arm[ring], history.reward[ring], history.inflation[ring] = arms, rewards, inflation
     square, seen = 1.3, 2.0 + np.sum(arms >= 0) - 1.0
     stepped, replayed, half, part = (random_block(kind, 4) for _ in range(4))
     for x, steps in ((stepped, 30), (half, 12)):
         x[fields.squared_error] = square
-        take_steps(x, fields, kind, arms[:steps], rewards[:steps], inflation[:steps], 2.0)
+        take_steps(x, fields, kind, arms[:steps], rewards[:steps], inflation[:steps], 2.0, contexts=contexts)
     replay_steps(replayed, fields, kind, history, born, born, born + 30, seen, square)
     beliefs = slice(fields.mean, fields.window_start)
     part[fields.window_start : fields.log_lik_before] = half[beliefs]
@@ -203,12 +249,13 @@ def test_populations_agree_with_importance_sampling_from_the_prior(model):
     state = larl.Auto(orders=(1, 2), particles=2560).init(2)
     for arm, reward in zip(arms, rewards, strict=True):
         learn(state, int(arm), float(reward))
-    pops = state.smc.populations
+    pops, priors = state.smc.populations, state.smc.priors
+    sds = np.diagonal(priors.factor, axis1=2, axis2=3)
     assert pops.alive.all()
     for population in range(5):  # constant arms, independent AR(1), damped rotation, p = 1, p = 2
         kind = ModelKind(2, int(pops.order[population]), int(pops.form[population]), model)
         fields, size, blocks = field_offsets(kind), coordinate_count(kind), 6000
-        mean, sd = (each[model, population, :size] for each in (pops.start_mean, pops.start_sd))
+        mean, sd = (each[model, population, :size] for each in (priors.mean, sds))
         data = np.zeros((blocks, fields.end, LANES))
         data[:, :size] = mean[:, None] + sd[:, None] * rng.normal(size=(blocks, size, LANES))
         data[:, fields.sign : fields.phi] = rng.choice([-1.0, 1.0], size=(blocks, 2, LANES))
@@ -226,52 +273,13 @@ def test_populations_agree_with_importance_sampling_from_the_prior(model):
         assert weights.sum() == pytest.approx(1.0, abs=1e-9)
         # After several resamplings, about a quarter of the particles count as independent.
         few, many = weights.size / 4.0, 1.0 / np.sum(share**2)
-        found = pops.evidence[population] - pops.start_weight[model, population]
+        found = pops.evidence[population] - priors.log_weight[model, population]
         assert abs(found - evidence) < 4.0 * math.sqrt(2.0 / few + 2.0 / many)
         for i in [*range(kind.p), kind.p + 2, kind.p + 3]:
             exact, spread = share @ data[:, i].ravel(), 0.0
             spread = math.sqrt(share @ (data[:, i].ravel() - exact) ** 2)
             bound = 4.0 * spread * math.sqrt(1.0 / few + 1.0 / many)
             assert abs(weights @ owned[:, i].ravel() - exact) < bound, (population, i)
-
-
-@numba.njit
-def resampled(x, fields, evidence, u):
-    systematic_resample(x, fields, evidence, u)
-
-
-def test_resampling_copies_in_proportion_to_weight():
-    fields, rng = field_offsets(ModelKind(2, 1, AR_STATE, CONTINUOUS)), np.random.default_rng(6)
-    data = rng.normal(size=(2, fields.end, LANES))
-    before, weights = data.copy(), rng.exponential(size=(2, LANES)) ** 2
-    data[:, fields.log_weight] = np.log(weights) - 3.0
-    evidence = math.log(weights.sum()) - 3.0
-    resampled(data.reshape(-1, LANES), fields, evidence, 0.37)
-    copies = np.array([(data[:, 0] == mark).sum() for mark in before[:, 0].ravel()])
-    assert copies.sum() == 2 * LANES
-    assert np.abs(copies - 2 * LANES * (weights / weights.sum()).ravel()).max() < 1.0
-    np.testing.assert_allclose(data[:, fields.log_weight], evidence - math.log(2 * LANES))
-
-
-@numba.njit
-def fitted(x, fields, size, normal, mean, precision):
-    fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, 0.0, normal)
-    proposal_to_prior(normal, size, mean, precision)
-
-
-def test_prior_has_the_moments_of_the_population():
-    fields, rng, size = field_offsets(ModelKind(2, 3, AR_STATE, CONTINUOUS)), np.random.default_rng(7), 6
-    data = rng.normal(size=(40, fields.end, LANES))
-    data[:, 1] += data[:, 0]
-    data[:, fields.log_weight] = -math.log(40 * LANES)
-    mean, precision = np.zeros(size), np.zeros((size, size))
-    normal = GaussianProposal(np.zeros(size), np.zeros((size, size)))
-    fitted(data.reshape(-1, LANES), fields, size, normal, mean, precision)
-    theta = np.moveaxis(data[:, :size], 1, 0).reshape(size, -1)
-    cov = np.cov(theta, ddof=0)
-    cov = np.where(np.eye(size) > 0, cov + 1e-6, 0.9 * cov)
-    np.testing.assert_allclose(mean, theta.mean(axis=1), atol=1e-10)
-    np.testing.assert_allclose(precision @ cov, np.eye(size), atol=1e-9)
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(1000.0, 1.0), (-1000.0, 1.0), (0.0, 1e-3), (0.0, 1e3), (512.0, 0.25)])

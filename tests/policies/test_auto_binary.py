@@ -16,6 +16,7 @@ from larl.policies.auto.layout import (
     CONTINUOUS,
     DAMPED_ROTATION,
     INDEPENDENT_AR1,
+    STATIONARY_AR,
     ModelKind,
     field_offsets,
 )
@@ -28,8 +29,8 @@ TINY = larl.Auto(orders=(1, 2), particles=16)
 
 
 @numba.njit
-def observe(x, fields, kind, t, arm, reward):
-    measurement_update(x, fields, kind, t, arm, reward, 1.0)
+def observe(x, fields, kind, t, arm, reward, context):
+    measurement_update(x, fields, kind, t, arm, reward, 1.0, context, 0)
 
 
 @numba.njit
@@ -39,22 +40,23 @@ def tabulated(u):
 
 def belief(x, kind, lane):
     """Return the mean and the covariance of a particle's belief."""
-    fields, size = field_offsets(kind), kind.arms + kind.p
+    fields, size = field_offsets(kind), kind.arms * (1 + kind.contexts) + kind.p
     cov = np.zeros((size, size))
     cov[np.tril_indices(size)] = x[fields.cov : fields.log_det, lane]
     return x[fields.mean : fields.mean + size, lane].copy(), cov + np.tril(cov, -1).T
 
 
-def loadings(x, kind, lane, t, arm):
+def loadings(x, kind, lane, t, arm, context):
     """Return the vector whose product with the state is the linear predictor of an arm at step t."""
-    fields, h = field_offsets(kind), np.zeros(kind.arms + kind.p)
-    h[arm] = 1.0
-    if kind.form == AR_STATE and kind.p > 0:
-        h[kind.arms + t % kind.p] = x[fields.beta + arm, lane]
+    z, first = kind.arms * (1 + kind.contexts), kind.arms + arm * kind.contexts
+    fields, h = field_offsets(kind), np.zeros(z + kind.p)
+    h[arm], h[first : first + kind.contexts] = 1.0, context
+    if kind.form in (AR_STATE, STATIONARY_AR) and kind.p > 0:
+        h[z + t % kind.p] = x[fields.beta + arm, lane]
     if kind.form == DAMPED_ROTATION:
-        h[kind.arms :] = x[fields.beta + arm, lane], x[fields.kappa + arm, lane]
+        h[z:] = x[fields.beta + arm, lane], x[fields.kappa + arm, lane]
     if kind.form == INDEPENDENT_AR1:
-        h[kind.arms] = 1.0  # the offset that all arms share
+        h[z] = 1.0  # the offset that all arms share
     return h
 
 
@@ -74,17 +76,18 @@ def probit_moments(mean, variance, reward):
 
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
+@pytest.mark.parametrize("length", [0, 2], ids=["", "context"])
 @pytest.mark.parametrize(("p", "form"), FORMS)
-def test_binary_step_has_the_moments_of_the_exact_posterior(p, form, reward):
-    kind, t = ModelKind(3, p, form, BINARY), 17
+def test_binary_step_has_the_moments_of_the_exact_posterior(p, form, length, reward):
+    kind, t = ModelKind(3, p, form, BINARY, length), 17
     fields, (arms, rewards, ones) = field_offsets(kind), random_rewards(3, t, [3], seed=1)
-    x = random_block(kind, 2)
-    take_steps(x, fields, kind, arms, (rewards > 0.0).astype(float), ones, 0.0)
+    x, contexts = random_block(kind, 2), np.random.default_rng(9).normal(size=(t + 1, length))
+    take_steps(x, fields, kind, arms, (rewards > 0.0).astype(float), ones, 0.0, contexts=contexts)
     before = x.copy()
-    observe(x, fields, kind, t, 2, reward)
+    observe(x, fields, kind, t, 2, reward, contexts[t:])
     for lane in range(0, LANES, 3):
         mean, cov = belief(before, kind, lane)
-        h = loadings(before, kind, lane, t, 2)
+        h = loadings(before, kind, lane, t, 2, contexts[t])
         gain, variance = cov @ h, h @ cov @ h
         chance, first, second = probit_moments(h @ mean, variance, reward)
         new_mean, new_cov = belief(x, kind, lane)

@@ -1,11 +1,14 @@
 """Properties of every registered policy."""
 
 import json
+import math
 import pickle
 from dataclasses import fields
 
 import numpy as np
 import pytest
+from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import memsys_enable_stats
 
 import larl
 from larl._core.compile import copy_fields
@@ -61,6 +64,20 @@ def test_trials_are_independent_of_each_other(spec):
 def test_results_do_not_depend_on_threads_and_blocks(spec, threads, block):
     expected = trace(spec, trials=9, threads=1, block=9)
     assert trace(spec, trials=9, threads=threads, block=block).data.identical(expected.data)
+
+
+def test_kernels_release_every_array(spec):
+    # Callees of kernels count no references to arrays that they do not own (larl._core.numba_parts).
+    memsys_enable_stats()
+    trace(spec, threads=1)  # compiled
+    before = rtsys.get_allocation_stats()
+    trace(spec, threads=1)
+    state = fresh(spec)
+    for t in range(5):
+        learn(state, decide(state, t), math.nan if t == 3 else 1.0)
+    after = rtsys.get_allocation_stats()
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    assert after.alloc - before.alloc == after.free - before.free
 
 
 def test_act_is_pure_and_update_changes_only_its_own_state(spec):

@@ -63,7 +63,7 @@ def test_allocations_and_schedules_cost_regret() -> None:
     assert abs(share - 0.5) < 4.0 * 0.5 / np.sqrt(20_000)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("settings", [{}, *SETTINGS], ids=str)
 def test_spec_is_written_with_the_fields_of_its_policy(settings: dict[str, Any]) -> None:
     policy = larl.Deployed(SPEC, **settings)
     values = policy.to_dict()

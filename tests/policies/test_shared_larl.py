@@ -11,6 +11,7 @@ import larl
 from larl import theory, worlds
 from larl._core.compile import copy_fields
 from larl.policies.shared_larl import model as _shared
+from larl.policies.shared_larl import prior as _prior
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
@@ -56,7 +57,7 @@ def shares(steps: int, s: int) -> np.ndarray:
 
 def mean_distances(theta: np.ndarray, s: int) -> np.ndarray:
     _, o, _, m, level = split(theta, s)
-    return (m - o) * np.exp(-level.mean()) / _shared.MEAN_SPREAD
+    return (m - o) * np.exp(-level.mean()) / _prior.MEAN_SPREAD
 
 
 def posterior(theta: np.ndarray, sign: np.ndarray, slots: np.ndarray, values: np.ndarray, prior: tuple) -> float:
@@ -73,11 +74,11 @@ def posterior(theta: np.ndarray, sign: np.ndarray, slots: np.ndarray, values: np
         + zeta * shares(len(slots), s)[slots >= 0].sum()
         - level.mean()
         + 0.5 * prior.precision @ g**2
-        + 0.5 * _shared.START_PRECISION * (zeta - _shared.START_LOG_SD) ** 2
-        + student(mean_distances(theta, s), _shared.MEAN_SPREAD_NU)
-        + 0.5 * _shared.SCALE_PRECISION * np.sum((level - level.mean()) ** 2)
-        + 0.5 * _shared.ANCHOR_PRECISION * (level.mean() - anchor) ** 2
-        + 0.5 * _shared.SMALL_SCALE_PENALTY * np.sum(np.exp(2.0 * (anchor - level)))
+        + 0.5 * _prior.START_PRECISION * (zeta - _prior.START_LOG_SD) ** 2
+        + student(mean_distances(theta, s), _prior.MEAN_SPREAD_NU)
+        + 0.5 * _prior.SCALE_PRECISION * np.sum((level - level.mean()) ** 2)
+        + 0.5 * _prior.ANCHOR_PRECISION * (level.mean() - anchor) ** 2
+        + 0.5 * _prior.SMALL_SCALE_PENALTY * np.sum(np.exp(2.0 * (anchor - level)))
     )
 
 
@@ -114,12 +115,12 @@ def test_curvature_is_gauss_newton():
     scales[np.arange(steps), s + 3 + 2 * seen[1]] = 1.0
     scales[:, s + 1] = shares(steps, s)
     expected = rows.T @ weight(residuals(theta, *seen, s), _shared.NU) @ rows + scales.T @ scales
-    expected += spread.T @ weight(mean_distances(theta, s), _shared.MEAN_SPREAD_NU) @ spread
+    expected += spread.T @ weight(mean_distances(theta, s), _prior.MEAN_SPREAD_NU) @ spread
     expected[np.arange(s), np.arange(s)] += state.prior.precision
-    expected[s + 1, s + 1] += _shared.START_PRECISION
+    expected[s + 1, s + 1] += _prior.START_PRECISION
     centre = np.eye(3) - 1.0 / 3.0
-    low = 2.0 * _shared.SMALL_SCALE_PENALTY * np.exp(2.0 * (state.prior.log_scale[0] - theta[s + 3 :: 2]))
-    expected[s + 3 :: 2, s + 3 :: 2] += _shared.SCALE_PRECISION * centre + _shared.ANCHOR_PRECISION / 9.0 + np.diag(low)
+    low = 2.0 * _prior.SMALL_SCALE_PENALTY * np.exp(2.0 * (state.prior.log_scale[0] - theta[s + 3 :: 2]))
+    expected[s + 3 :: 2, s + 3 :: 2] += _prior.SCALE_PRECISION * centre + _prior.ANCHOR_PRECISION / 9.0 + np.diag(low)
     gradient_and_curvature(state, 0)
     assert np.allclose(state.modes.factor[0], expected, rtol=1e-6, atol=1e-6)
 

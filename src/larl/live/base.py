@@ -16,7 +16,7 @@ from larl.live.log_checks import LogSizes, check_names
 from larl.live.schedule import Schedule
 from larl.live.state_size import check_state_size, packed_length
 from larl.live.streams import StreamKeys, Streams, UnitStreams
-from larl.policies import Deployed, DynamicOracle, Policy, from_dict
+from larl.policies import Auto, Deployed, DynamicOracle, Policy, from_dict
 from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import has_action_probabilities
 from larl.policies._deployment import DEFAULTS, Deployment
@@ -33,6 +33,13 @@ def refuse_deployed(owner: str, policy: Policy) -> None:
     if isinstance(policy, Deployed):
         accepted = "the policy that is deployed: allocation, update_every, … are settings beside the policy"
         raise InvalidValue(owner, "policy", policy, accepted)
+
+
+def check_prior_arms(owner: str, policy: Policy, arms: Sequence[str]) -> None:
+    """Raise InvalidValue if a policy has a prior of arms with other names, or in another order."""
+    prior = policy.prior if isinstance(policy, Auto) else None
+    if prior is not None and tuple(prior.arms) != tuple(arms):
+        raise InvalidValue(owner, "arms", list(arms), f"those of the policy's prior: {list(prior.arms)}")
 
 
 class LivePolicy:
@@ -55,6 +62,7 @@ class LivePolicy:
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
         refuse_deployed(owner, policy)
         self.policy, self.arms = policy, arm_names(owner, arms)
+        check_prior_arms(owner, policy, self.arms)
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self._deployment = Deployment.create(owner, **deployment)
         self._rules = self._deployment.rules(owner, policy, self.arms)

@@ -22,7 +22,7 @@ from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue, short
 from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
-from larl.live.old_auto import ONLY_OLD, learn_again
+from larl.live.old_auto import FORMER_PRIOR, ONLY_OLD, learn_again
 from larl.live.renamed import upgrade_names
 from larl.live.schedule import Schedule, Update
 from larl.policies import from_dict
@@ -76,12 +76,15 @@ def _pack_array(array: Any) -> dict[str, Any]:
 def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
     """Write the output of `pack_state` into a State, of one unit or stacked; ValueError if a policy cannot use it.
 
-    `initial` is the State of a new unit.
+    `initial` is the State of a new unit. Arrays without elements may be missing, as in files of earlier versions.
     """
     if not ONLY_OLD.isdisjoint(values) and type(initial).__name__ == "AutoState":
         learn_again(values, state, initial.smc.arms, _unpack_array)
         return
     arrays = state_arrays(state)
+    if type(initial).__name__ == "AutoState":  # the default prior was an array of the State before it became a setting
+        values = {name: value for name, value in values.items() if name not in FORMER_PRIOR}
+    values = {name: _pack_array(array) for name, array in arrays.items() if array.size == 0} | dict(values)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")
     for name, array in arrays.items():

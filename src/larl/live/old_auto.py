@@ -14,6 +14,8 @@ from larl.live.kernels import replay
 
 ONLY_OLD = frozenset({"smc.owner", "smc.candidate"})  # arrays that only earlier States have
 
+FORMER_PRIOR = frozenset(f"smc.populations.start_{name}" for name in ("mean", "sd", "weight"))
+
 
 def learn_again(values: Mapping[str, Any], state: Any, arms: int, unpack: Callable[..., NDArray[Any]]) -> None:
     """Write into the State of a new unit what `Auto` learns from the rewards in its earlier State.

@@ -32,7 +32,7 @@ class WarmStart(LivePolicy):
         day_first: bool | None = None,
         **settings: Any,
     ) -> Self:
-        """Create one that has learnt from a log, such as that of a pilot.
+        """Create an agent or a cohort that has learnt from a log, such as that of a pilot.
 
         Every row is a step that was decided outside larl: the result equals, bit for bit, a new one to which the rows
         were reported by ``record`` and ``observe`` in order of time. The next ``decide`` continues from there.

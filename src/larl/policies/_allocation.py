@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from larl._core.compile import generic, implement, inline, inner
+from larl._core.html import html_fields
 from larl._core.validation import InvalidValue, check_fields, checked, known_fields, number, one_of, spec
 from larl.policies._contract import Policy, predict
 from larl.policies._first_scale import FirstScaleState
@@ -88,6 +89,9 @@ class Allocation:
         check_fields(self)
         if self.low > self.high:
             raise InvalidValue("Allocation", "low", self.low, f"at most high = {self.high:g}")
+
+    def _repr_html_(self) -> str:
+        return html_fields(self)
 
     def to_json_type(self) -> str | dict[str, Any]:
         """Return the allocation as a JSON type: its kind, or all fields of a smooth one."""

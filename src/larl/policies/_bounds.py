@@ -25,9 +25,10 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Any]:
     """Return every array of a State that a step can change, by the path of its field."""
     arrays: dict[str, Any] = {}
     for name, field in zip(state._fields, state, strict=True):
+        if name in UNCOPIED.get(type(state), ()):  # constants, which all States with the same spec share
+            continue
         if isinstance(field, np.ndarray):
-            if name not in UNCOPIED.get(type(state), ()):  # constants, which all States with the same spec share
-                arrays[prefix + name] = field
+            arrays[prefix + name] = field
         elif isinstance(field, tuple):
             arrays |= state_arrays(field, f"{prefix}{name}.")
     return arrays

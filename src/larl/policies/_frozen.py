@@ -24,9 +24,11 @@ def assign_fields(target: Any, source: Any) -> None:
     """Write the arrays of a NamedTuple, and those of nested NamedTuples, into another one of the same type."""
     shared = UNCOPIED.get(type(source), ())
     for name, ours, theirs in zip(source._fields, target, source, strict=True):
+        if name in shared:
+            continue
         if isinstance(theirs, tuple):
             assign_fields(ours, theirs)
-        elif isinstance(theirs, np.ndarray) and name not in shared:
+        elif isinstance(theirs, np.ndarray):
             ours[...] = theirs
 
 
@@ -35,9 +37,11 @@ def _assign_fields(target: Any, source: Any) -> Callable[..., Any]:
     """Return `assign_fields` for one type of State, for kernels."""
     lines, shared = ["    pass"], UNCOPIED.get(source.instance_class, ())
     for name, kind in zip(source.fields, source.types, strict=True):
+        if name in shared:
+            continue
         if isinstance(kind, types.BaseNamedTuple):
             lines.append(f"    assign_fields(target.{name}, source.{name})")
-        elif isinstance(kind, types.Array) and name not in shared:
+        elif isinstance(kind, types.Array):
             rows, indent = "", "    "
             for axis in range(kind.ndim - 1):
                 lines.append(f"{indent}for i{axis} in range(source.{name}{rows}.shape[0]):")

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline
 from larl._core.random import Bits
-from larl._core.validation import InvalidValue, checked, integer, number
+from larl._core.validation import checked, integer, number
 from larl.policies._bounds import STEPS, Bound
+from larl.policies._context_scale import check_context
 from larl.policies._contract import Policy
 from larl.policies._lags import (
     lag_bounds,
@@ -233,11 +234,7 @@ class CohortLARL(Policy):
     context: int = checked(integer(0), 0)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> SharedScaleState:
-        given = getattr(world, "context", 0)
-        if self.context not in (0, given) and world is not None:
-            raise InvalidValue(
-                "CohortLARL", "context", self.context, f"0 or {given}, the length of the world's context"
-            )
+        check_context("CohortLARL", self.context, world)
         factors = 1.0 / np.sqrt(self.penalty * (1.0 + np.arange(self.s)))
         size = pair_count(self.s, arms) + (self.context + 1) // 2
         inner = CohortLARLState(

@@ -134,9 +134,12 @@ class Deployed(Deployment, Policy):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy's name and parameters, and the settings that are not the default, as JSON types."""
-        least = self.minimum_to_json_type()
-        return self.policy.to_dict() | self.settings() | ({"min_probability": least} if least else {})
+        """Return the policy's name and parameters, and the settings that are not the default, as JSON types.
+
+        Without such settings it has the minimum probability, so that `from_dict` returns a `Deployed` policy.
+        """
+        least, given = self.minimum_to_json_type(), self.settings()
+        return self.policy.to_dict() | given | ({"min_probability": least} if least or not given else {})
 
 
 def deployed_from(kind: type[Policy], values: Mapping[str, Any], owner: str) -> Policy:

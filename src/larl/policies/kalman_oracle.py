@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import assign
+from larl._core.compile import assign, share_fields
 from larl._core.random import Bits
 from larl._core.validation import checked, one_of
 from larl.policies._bounds import STEPS, Bound
@@ -23,6 +23,7 @@ from larl.statespace.kalman import (
     update_filter_missing,
 )
 from larl.statespace.steady_state import steady_state, steady_state_step
+from larl.worlds.variants.contextual import Contextual
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 class ExactState(NamedTuple):
     belief: FilterState
+    level: Floats  # (arms,) μ_a + η_aᵀx_t; (0,) without a context
+    eta: Floats  # (arms, p) effect of the context; p = 0 without one
+
+
+share_fields(ExactState, ("eta",))
 
 
 def exact_bounds(initial: ExactState, state: ExactState) -> dict[str, Bound]:
@@ -39,11 +45,13 @@ def exact_bounds(initial: ExactState, state: ExactState) -> dict[str, Bound]:
 
 def exact_act(state: ExactState, bits: Bits) -> int:
     belief = state.belief
-    return best_arm(belief.mu, belief.beta, belief.mean, current_offset(belief))
+    level = state.level if state.level.size > 0 else belief.mu
+    return best_arm(level, belief.beta, belief.mean, current_offset(belief))
 
 
 def exact_update(state: ExactState, arm: int, reward: float) -> None:
-    update_filter(state.belief, arm, reward)
+    effect = state.level[arm] - state.belief.mu[arm] if state.level.size > 0 else 0.0
+    update_filter(state.belief, arm, reward - effect)
 
 
 def exact_update_missing(state: ExactState, arm: int) -> None:
@@ -52,7 +60,15 @@ def exact_update_missing(state: ExactState, arm: int) -> None:
 
 def exact_predict(state: ExactState, arm: int) -> tuple[float, float]:
     belief = state.belief
-    return expected_reward(belief.mu, belief.beta, belief.mean, current_offset(belief), arm), 0.0
+    level = state.level if state.level.size > 0 else belief.mu
+    return expected_reward(level, belief.beta, belief.mean, current_offset(belief), arm), 0.0
+
+
+def exact_set_context(state: ExactState, context: Floats) -> None:
+    for arm in range(state.level.size):
+        state.level[arm] = state.belief.mu[arm]
+        for j in range(min(state.eta.shape[1], context.size)):
+            state.level[arm] += state.eta[arm, j] * context[j]
 
 
 class SteadyFilterState(NamedTuple):
@@ -105,6 +121,7 @@ bind(
     bounds=exact_bounds,
     update_missing=exact_update_missing,
     predict=exact_predict,
+    set_context=exact_set_context,
 )
 @dataclass(frozen=True)
 class KalmanOracle(Policy):
@@ -123,7 +140,8 @@ class KalmanOracle(Policy):
     Raises
     ------
     larl.InvalidValue
-        By ``init``, if the world is no `LatentAR`, `LatentVAR` or `HeavyTails`, or lacks the steady state it needs.
+        By ``init``, if the world is no `LatentAR`, `LatentVAR`, `HeavyTails` or `Contextual`, or lacks the steady state
+        it needs.
 
     Examples
     --------
@@ -137,9 +155,12 @@ class KalmanOracle(Policy):
     filter: str = checked(one_of("exact", "steady"), "exact")
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        world = known_world("KalmanOracle", world, arms)
+        has_context = isinstance(world, Contextual) and self.filter == "exact"
+        eta = np.array(world.eta) if isinstance(world, Contextual) else np.zeros((arms, 0))
+        world = known_world("KalmanOracle", getattr(world, "base", None) if has_context else world, arms)
         if self.filter == "exact":
-            return ExactState(initial_filter_state(world))
+            belief = initial_filter_state(world)
+            return ExactState(belief=belief, level=belief.mu.copy() if eta.size > 0 else np.zeros(0), eta=eta)
         steady, z = steady_state(world), np.tile(world.long_run_mean, world.k)
         return SteadyFilterState(
             z=z,

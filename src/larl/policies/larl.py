@@ -12,6 +12,7 @@ from larl._core.random import Bits, pick
 from larl._core.validation import InvalidValue, boolean, checked, integer, number, one_of, required
 from larl.policies import _confidence_radius
 from larl.policies._bounds import STEPS, Bound
+from larl.policies._context_scale import check_context
 from larl.policies._contract import Policy
 from larl.policies._lags import lag_bounds, lags_init, pair_count, push, push_missing, write_context
 from larl.policies._linalg.packed_ridge import (
@@ -152,9 +153,7 @@ class LARL(Policy):
             raise InvalidValue("LARL", "radius", self.radius, accepted)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
-        given = getattr(world, "context", 0)
-        if self.context not in (0, given) and world is not None:
-            raise InvalidValue("LARL", "context", self.context, f"0 or {given}, the length of the world's context")
+        check_context("LARL", self.context, world)
         ridge = packed_ridge_init(arms, pair_count(self.s, arms) + (self.context + 1) // 2, self.ridge)
         lags, time = lags_init(self.s, arms, self.context), np.zeros(1, dtype=np.int64)
         if self.radius != "alpha":

@@ -56,7 +56,7 @@ def action_probabilities(state: ThompsonState, available: Mask, out: Floats) -> 
 class ThompsonSampling(Policy):
     """Play the arm whose mean, drawn from its posterior, is the largest (Thompson 1933).
 
-    Rewards are N(mean, sigma²) and the means have the prior N(0, prior_sd²).
+    Rewards are N(mean, ``sigma``²) and the means have the prior N(0, ``prior_sd``²).
 
     Parameters
     ----------

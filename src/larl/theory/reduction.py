@@ -81,7 +81,7 @@ def _reward_parameters(world: LinearGaussianWorld, s: int) -> Floats:
 
 
 def bias_row(world: LinearGaussianWorld, s: int) -> Floats:
-    """Return C(Γ−ΓKC)^s. The bias of Lemma 2 is b_t(a, s) = β_a · bias_row · z̃_{t−s}.
+    """Return C(Γ−ΓKC)^s. The bias of Lemma 2 is b_t(a, s) = β_a · ``bias_row`` · z̃_{t−s}.
 
     Parameters
     ----------

@@ -244,7 +244,7 @@ def random_regret(world: FilterableWorld) -> float:
 
 
 def predictability(world: FilterableWorld) -> float:
-    """Return 1 − regret_floor/random_regret: the share of random regret that the best-informed policy avoids.
+    """Return 1 − ``regret_floor``/``random_regret``: the share of random regret that the best-informed policy avoids.
 
     Parameters
     ----------

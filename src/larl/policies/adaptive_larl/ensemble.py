@@ -1,7 +1,8 @@
 """The members of AdaptiveLARL: conjugate Bayesian linear regressions, weighted by their predictive densities.
 
-A member regresses y = f_a(r − c) on the values x_j = f_b(r_{t−j} − c) of the last s steps. The prior is
-normal–inverse-gamma: θ | σ² ~ N(0, σ²Λ⁻¹), with σ² common to its arms. After n rows, with V = Λ + Σxxᵀ and
+A member regresses y = f_a(r − c) on the values x_j = f_b(r_{t−j} − c) of the last s steps. With a context, its numbers
+are regressors too, each with a coefficient for each arm, and the effect that they had is subtracted from x_j. The prior
+is normal–inverse-gamma: θ | σ² ~ N(0, σ²Λ⁻¹), with σ² common to its arms. After n rows, with V = Λ + Σxxᵀ and
 loss = min_θ Σ(y − xᵀθ)² + θᵀΛθ, the next y has a Student-t distribution with n₀ + n degrees of freedom, mean xᵀθ and
 squared scale (n₀v₀ + loss)/(n₀ + n) · (1 + xᵀV⁻¹x). policy.py defines the members.
 """
@@ -34,8 +35,11 @@ class Ensemble(NamedTuple):
     sign_pattern: NDArray[np.int64]  # (members,) row of `sign`; 0 is an untied member
     penalty_row: NDArray[np.int64]  # (members,) row of `penalties`
     centre: Floats  # (members, 3) c, and the numerator and denominator it is the ratio of
-    value: Floats  # (members, s_max) x_j of the next step
-    context_index: NDArray[np.int64]  # (2, s_max) index of x_j in an untied and in a tied context
+    value: Floats  # (members, p + s_max) the context of the next step times its relevance, then the x_j
+    context_index: NDArray[np.int64]  # (2 or 1 + arms, p + s_max) index of each value, untied and tied: `index_row`
+    context: Floats  # (p,) of the next step
+    past_context: Floats  # (s_max, p) context of each lag
+    relevance: Floats  # (members, p) probability that a number of the context has an effect
     past_arm: NDArray[np.int64]  # (s_max,) arm of each lag, latest first; −1 where its reward is missing
     past_reward: Floats  # (s_max,) reward of each lag
     sign: Floats  # (patterns, arms) sign of f_a; the first row, all ones, is for untied members
@@ -45,15 +49,16 @@ class Ensemble(NamedTuple):
     log_constant: Floats  # (s_max + 1,) of the Student-t density of the next row, by order
     first_reward: Floats  # (1,) the first reward
     unit: Floats  # (1,) unit of the lag penalties: a variance of the rewards, 0 until two rewards differ
-    penalties: Floats  # (choices, 2) penalty of the first lag, in units of `unit`, and of an intercept
+    penalties: Floats  # (choices, 2 or 3) penalty of the first lag, in units of `unit`, of an intercept, and of effects
     arms: int
+    contexts: int  # p
     alpha: float
 
 
 def bounds(initial: Ensemble, state: Ensemble) -> dict[str, Bound]:
     """Return the bounds of the whole numbers; a lag without a step has any index below that of its last arm."""
-    fixed, last = initial.context_index, initial.context_index.copy()
-    last[0] = initial.arms * np.arange(1, fixed.shape[1] + 1)
+    fixed, last, p = initial.context_index, initial.context_index.copy(), initial.contexts
+    last[0, p:] = p + initial.arms * np.arange(1, fixed.shape[1] - p + 1)
     return {
         "order": (initial.order, initial.order),
         "sign_pattern": (initial.sign_pattern, initial.sign_pattern),
@@ -61,6 +66,21 @@ def bounds(initial: Ensemble, state: Ensemble) -> dict[str, Bound]:
         "context_index": (fixed, last),
         "past_arm": (-1, initial.arms - 1),
     }
+
+
+@inline
+def index_row(state: Ensemble, member: int, arm: int) -> int:
+    """Return the row of `context_index`: 0 for an untied member, then one per arm, or one for all without a context."""
+    return 0 if state.sign_pattern[member] == 0 else min(arm + 1, state.context_index.shape[0] - 1)
+
+
+@inline
+def coefficients(state: Ensemble, member: int) -> tuple[int, int]:
+    """Return the number of coefficients of a member's regression, and how many of them come before the lags."""
+    if state.sign_pattern[member] == 0:
+        return 1 + state.contexts + state.order[member] * state.arms, 1 + state.contexts
+    first = state.arms * (1 + state.contexts)
+    return first + state.order[member], first
 
 
 @inline
@@ -79,21 +99,27 @@ def noise_variance(state: Ensemble, member: int) -> float:
 @inline
 def predict_member(state: Ensemble, member: int, arm: int) -> tuple[float, float]:
     """Return a member's predicted mean of the next y of `arm`, and the leverage."""
-    if state.sign_pattern[member] == 0:
-        return predict_slot(state, member, state.untied, member * state.arms + arm, 0, 0)
-    return predict_slot(state, member, state.tied, member - state.rows.size * state.penalties.shape[0], arm, 1)
+    kind = index_row(state, member, arm)
+    if kind == 0:
+        return predict_slot(state, member, state.untied, member * state.arms + arm, 0, kind)
+    return predict_slot(state, member, state.tied, member - state.rows.size * state.penalties.shape[0], arm, kind)
 
 
 @inline
 def predict_slot(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kind: int) -> tuple[float, float]:
-    """Return xᵀθ and the leverage xᵀV⁻¹x of the next step; x is 1 at `first` and x_j at `context_index[kind, j]`."""
+    """Return xᵀθ and the leverage xᵀV⁻¹x of the next step; x is 1 at `first`, and has the values at `context_index`.
+
+    The leverage omits the context: contexts that vary explore by themselves.
+    """
     inverse, theta, index, value = ridge.inverse, ridge.theta, state.context_index, state.value
     mean, half = theta[slot, first], 0.5 * inverse[slot, first, first]
-    for i in range(state.order[member]):
+    for i in range(state.contexts):
+        mean += theta[slot, index[kind, i]] * value[member, i]
+    for i in range(state.contexts, state.contexts + state.order[member]):
         row, x = index[kind, i], value[member, i]
         mean += theta[slot, row] * x
         along = inverse[slot, row, first] + 0.5 * inverse[slot, row, row] * x
-        for j in range(i):
+        for j in range(state.contexts, i):
             along += inverse[slot, row, index[kind, j]] * value[member, j]
         half += along * x
     return mean, max(2.0 * half, 0.0)
@@ -121,12 +147,12 @@ def solve(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kin
     inverse, column, index, value = ridge.inverse, ridge.column, state.context_index, state.value
     for j in range(size):
         column[j] = inverse[slot, first, j]
-    for i in range(state.order[member]):
+    for i in range(state.contexts + state.order[member]):
         row, x = index[kind, i], value[member, i]
         for j in range(size):
             column[j] += x * inverse[slot, row, j]
     leverage = column[first]
-    for i in range(state.order[member]):
+    for i in range(state.contexts + state.order[member]):
         leverage += value[member, i] * column[index[kind, i]]
     return max(leverage, 0.0)
 
@@ -157,24 +183,28 @@ def update_members(state: Ensemble, arm: int, reward: float) -> None:
 
     r_t = c + Σ_j θ_j f_b/f_a (r_{t−j} − c) + noise is linear in c: with h = Σ_j θ_j f_b/f_a it is
     r_t − Σ_j θ_j f_b/f_a r_{t−j} = (1 − h)c + noise. c is the least-squares solution, with weights that grow with time.
+    `lags` includes the effect of the context.
     """
-    orders, time, unit = state.rows.size, state.reward_moments[state.arms, 0], state.unit[0]
+    orders, time, unit, p = state.rows.size, state.reward_moments[state.arms, 0], state.unit[0], state.contexts
     discount = time / (time + 1.0)
     for member in range(state.log_weight.size):
         s, pattern = state.order[member], state.sign_pattern[member]
         if s > time:  # not active yet
             continue
-        ridge, slot, first, kind = state.tied, member - orders * state.penalties.shape[0], arm, 1
+        ridge, slot, first = state.tied, member - orders * state.penalties.shape[0], arm
         if pattern == 0:
-            ridge, slot, first, kind = state.untied, member * state.arms + arm, 0, 0
+            ridge, slot, first = state.untied, member * state.arms + arm, 0
+        kind, (size, _) = index_row(state, member, arm), coefficients(state, member)
         centre, f = state.centre[member, 0], state.sign[pattern, arm] * state.arm_scale[arm]
         lags, slope, degrees, square = 0.0, 0.0, PRIOR_ROWS + state.rows[s], noise_variance(state, member)
+        for j in range(p):
+            state.value[member, j] = state.context[j]
+            lags += ridge.theta[slot, state.context_index[kind, j]] * state.value[member, j]
         for j in range(s):
-            weight, past_arm = ridge.theta[slot, state.context_index[kind, j]], state.past_arm[j]
-            lags += weight * state.value[member, j]
+            weight, past_arm = ridge.theta[slot, state.context_index[kind, p + j]], state.past_arm[j]
+            lags += weight * state.value[member, p + j]
             slope += weight * state.sign[pattern, past_arm] * state.arm_scale[past_arm] if past_arm >= 0 else 0.0
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
-        size = 1 + s * state.arms if kind == 0 else state.arms + s
         growth = 1.0 + solve(state, member, ridge, slot, first, kind, size)
         rank_one_update(ridge, slot, size, 1.0, growth, error)
         state.loss[member] += error * error / growth

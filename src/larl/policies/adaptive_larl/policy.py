@@ -8,6 +8,8 @@ linear regression of y = f_a(r − c) on the last s steps, x_j = f_b(r_{t−j} �
   intercept per arm. f has a sign for each arm; there is one tied member per sign pattern, up to MAX_TIED_ARMS arms.
 
 |f_a| gives the rewards of all arms the same variance. The member's centre c replaces the indicators of LARL's context.
+An observed context adds a coefficient for each of its numbers in each arm; in a tied member, these have a common part.
+Predictions multiply each number by its relevance (_relevance.py).
 docs/theory.md derives this. Before step s a member of order s is inactive: it neither learns nor predicts, and gets the
 active members' mean evidence, so that all members are compared on the same rewards.
 
@@ -17,23 +19,37 @@ offset nor a positive factor of the rewards changes a decision.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from larl._core.compile import inline, inner
 from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
+from larl.policies._context_scale import check_context, context_scale_init
 from larl.policies._contract import Policy
 from larl.policies._linalg.ridge import Floats, Ridge, rank_one_update
 from larl.policies._probabilities import Mask, argmax_probabilities, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies._student_t import log_constant
-from larl.policies.adaptive_larl.ensemble import PRIOR_ROWS, Ensemble, bounds, lag_penalty, mixture, update_members
+from larl.policies.adaptive_larl.ensemble import (
+    PRIOR_ROWS,
+    Ensemble,
+    bounds,
+    coefficients,
+    lag_penalty,
+    mixture,
+    update_members,
+)
+from larl.policies.adaptive_larl.lags import prepare_contexts, push_lag
+from larl.policies.adaptive_larl.members import context_indices, empty_ridges, sign_patterns
+
+if TYPE_CHECKING:
+    from larl.worlds.base import World
 
 PENALTIES = ((0.3, 1.0), (3.0, 10.0))  # of the first lag, in units of the rewards' variance, and of intercepts
-MAX_TIED_ARMS = 5  # 2⁴ sign patterns
 PRIOR_SCALE_ROWS = 5.0  # number of rewards at which an arm's own variance has weight ½
+EFFECT_PENALTIES = (0.5, 20.0)  # of an effect of the context, times p: of numbers with an effect, and without
 UNIT_CHANGE = 4.0  # the unit follows the rewards' variance when that has changed by this factor
 
 
@@ -75,9 +91,9 @@ def action_probabilities(state: Ensemble, available: Mask, out: Floats) -> None:
 
 
 @inline
-def change_penalties(state: Ensemble, member: int, ridge: Ridge, slot: int, size: int, fixed: int, unit: float) -> None:
+def change_penalties(state: Ensemble, member: int, ridge: Ridge, slot: int, unit: float) -> None:
     """Change a regression's penalties to `unit`, by adding a pseudo-row (√δ at index i, y = 0) for each coefficient."""
-    per_lag = state.arms if state.sign_pattern[member] == 0 else 1
+    per_lag, (size, fixed) = state.arms if state.sign_pattern[member] == 0 else 1, coefficients(state, member)
     old = state.unit[0] if state.unit[0] > 0.0 else 1.0
     for i in range(fixed, size):
         lag = (i - fixed) // per_lag
@@ -98,13 +114,11 @@ def set_unit(state: Ensemble, unit: float) -> None:
     """Change the unit, and with it the penalties of all members."""
     untied = state.rows.size * state.penalties.shape[0]
     for member in range(state.log_weight.size):
-        s = state.order[member]
         if member < untied:
             for arm in range(state.arms):
-                slot = member * state.arms + arm
-                change_penalties(state, member, state.untied, slot, 1 + s * state.arms, 1, unit)
+                change_penalties(state, member, state.untied, member * state.arms + arm, unit)
         else:
-            change_penalties(state, member, state.tied, member - untied, state.arms + s, state.arms, unit)
+            change_penalties(state, member, state.tied, member - untied, unit)
     state.unit[0] = unit
 
 
@@ -131,57 +145,11 @@ def update_arm_scales(state: Ensemble, variance: float) -> None:
         state.arm_scale[arm] = math.exp(state.arm_scale[arm] - log_mean)
 
 
-@inline
-def shift_targets(state: Ensemble, member: int, ridge: Ridge, slot: int, index: int, size: int, by: float) -> None:
-    """Subtract `by` from y in every row with a one at `index`, an intercept: θ ← θ − by(e − λV⁻¹e)."""
-    inverse, theta = ridge.inverse, ridge.theta
-    penalty = state.penalties[state.penalty_row[member], 1]
-    weighted = by * penalty
-    state.loss[member] += weighted * (by - 2.0 * theta[slot, index] - weighted * inverse[slot, index, index])
-    theta[slot, index] -= by
-    for j in range(size):
-        theta[slot, j] += weighted * inverse[slot, index, j]
-
-
-@inline
-def move_centre(state: Ensemble, member: int) -> None:
-    """Update c, and with it the y of past rows (not their contexts)."""
-    centre = state.centre[member, 1] / state.centre[member, 2]
-    by, s = centre - state.centre[member, 0], state.order[member]
-    untied = state.rows.size * state.penalties.shape[0]
-    for arm in range(state.arms):
-        f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm]
-        if member < untied:
-            shift_targets(state, member, state.untied, member * state.arms + arm, 0, 1 + s * state.arms, f * by)
-        else:
-            shift_targets(state, member, state.tied, member - untied, arm, state.arms + s, f * by)
-    state.centre[member, 0] = centre
-
-
-@inline
-def push_lag(state: Ensemble, arm: int, reward: float) -> None:
-    """Insert a step as the latest lag; arm −1 if its reward is missing."""
-    for j in range(state.past_reward.size - 1, 0, -1):
-        state.context_index[0, j], state.past_arm[j] = state.context_index[0, j - 1] + state.arms, state.past_arm[j - 1]
-        state.past_reward[j] = state.past_reward[j - 1]
-    if state.past_reward.size > 0:
-        state.context_index[0, 0], state.past_arm[0], state.past_reward[0] = 1 + max(arm, 0), arm, reward
-
-
-@inner
-def prepare_contexts(state: Ensemble) -> None:
-    """Compute centres and contexts of the next step. A member that becomes active starts with the centre of order 0."""
-    time = state.reward_moments[state.arms, 0]
-    for member in range(state.log_weight.size):
-        s = state.order[member]
-        if s == time and s > 0:
-            state.centre[member, 1], state.centre[member, 2] = state.centre[member - s, 0], 1.0
-        if s <= time:
-            move_centre(state, member)
-            for j in range(s):
-                arm = state.past_arm[j]
-                f = state.sign[state.sign_pattern[member], arm] * state.arm_scale[arm] if arm >= 0 else 0.0
-                state.value[member, j] = f * (state.past_reward[j] - state.centre[member, 0])
+def set_context(state: Ensemble, context: Floats) -> None:
+    for i in range(state.contexts):
+        state.context[i] = context[i]
+        for member in range(state.order.size):
+            state.value[member, i] = state.relevance[member, i] * context[i]
 
 
 def update(state: Ensemble, arm: int, reward: float) -> None:
@@ -201,23 +169,6 @@ def update(state: Ensemble, arm: int, reward: float) -> None:
     prepare_contexts(state)
 
 
-def sign_patterns(arms: int) -> Floats:
-    """Return one row per pattern: ones for untied members, then every choice of signs with the first positive."""
-    choices = 2 ** (arms - 1) if arms <= MAX_TIED_ARMS else 0
-    tied = [[1.0] + [1.0 - 2.0 * (choice >> a & 1) for a in range(arms - 1)] for choice in range(choices)]
-    return np.array([[1.0] * arms, *tied])
-
-
-def empty_ridges(penalties: Any, intercepts: int, lags: int, per_lag: int) -> Ridge:
-    """Return regressions without data, V = Λ, one per row of (lag, intercept) penalties, for unit 1."""
-    lag = 1.0 + np.arange(lags * per_lag) // per_lag
-    penalty = np.array([[of_intercept] * intercepts + (of_lag * lag).tolist() for of_lag, of_intercept in penalties])
-    penalty = penalty.reshape(len(penalties), intercepts + lags * per_lag)
-    return Ridge(
-        np.eye(penalty.shape[1]) / penalty[:, None, :], np.zeros_like(penalty), np.zeros(penalty.shape[1]), 0.0
-    )
-
-
 @register(
     Ensemble,
     act,
@@ -226,6 +177,7 @@ def empty_ridges(penalties: Any, intercepts: int, lags: int, per_lag: int) -> Ri
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,
+    set_context=set_context,
 )
 @dataclass(frozen=True)
 class AdaptiveLARL(Policy):
@@ -241,24 +193,33 @@ class AdaptiveLARL(Policy):
         Largest number of past steps in the context.
     alpha : float, >= 0, default 1.0
         Width of the confidence interval, in standard deviations of the predicted mean.
+    context : int, >= 0, default 0
+        Length of the observed context of a step, in any unit: its numbers are standardised. Each arm has a coefficient
+        for each number; they shrink towards 0, and in some members towards each other. Numbers without an effect are
+        recognised.
 
     Examples
     --------
     >>> import larl
     >>> larl.policies.from_json('{"policy": "AdaptiveLARL", "s_max": 3}')
-    AdaptiveLARL(s_max=3, alpha=1.0)
+    AdaptiveLARL(s_max=3, alpha=1.0, context=0)
     """
 
     s_max: int = checked(integer(0), 10)
     alpha: float = checked(number(0.0), 1.0)
+    context: int = checked(integer(0), 0)
 
-    def init(self, arms: int, **_: Any) -> Ensemble:
-        s_max, penalties, sign = self.s_max, np.array(PENALTIES), sign_patterns(arms)
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
+        check_context("AdaptiveLARL", self.context, world)
+        s_max, p, penalties, sign = self.s_max, self.context, np.array(PENALTIES), sign_patterns(arms)
+        if p:
+            penalties = np.array([(*row, p * effect) for row in PENALTIES for effect in EFFECT_PENALTIES])
         pattern, penalty_row, order = (each.ravel() for each in np.indices((len(sign), len(penalties), s_max + 1)))
         weight = np.where(pattern == 0, 1.0, 1.0 / max(len(sign) - 1, 1))
-        return Ensemble(
-            untied=empty_ridges(penalties[np.repeat(penalty_row[pattern == 0], arms)], 1, s_max, arms),
-            tied=empty_ridges(penalties[penalty_row[pattern > 0]], arms, s_max, 1),
+        untied, tied = np.repeat(penalty_row[pattern == 0], arms), pattern > 0
+        state = Ensemble(
+            untied=empty_ridges(penalties[untied], np.ones((untied.size, 1)), s_max, arms, p),
+            tied=empty_ridges(penalties[penalty_row[tied]], sign[pattern[tied]], s_max, 1, p),
             loss=np.zeros(order.size),
             log_weight=np.log(weight),
             weight=weight,
@@ -266,8 +227,11 @@ class AdaptiveLARL(Policy):
             sign_pattern=pattern,
             penalty_row=penalty_row,
             centre=np.zeros((order.size, 3)),
-            value=np.zeros((order.size, s_max)),
-            context_index=np.array([np.zeros(s_max), arms + np.arange(s_max)]).astype(np.int64),
+            value=np.zeros((order.size, p + s_max)),
+            context_index=context_indices(arms, p, s_max),
+            context=np.zeros(p),
+            past_context=np.zeros((s_max, p)),
+            relevance=np.full((order.size, p), 0.5),
             past_arm=np.zeros(s_max, dtype=np.int64),
             past_reward=np.zeros(s_max),
             sign=sign,
@@ -279,5 +243,7 @@ class AdaptiveLARL(Policy):
             unit=np.zeros(1),
             penalties=penalties,
             arms=arms,
+            contexts=p,
             alpha=self.alpha,
         )
+        return context_scale_init(state, p, arms) if p else state

@@ -59,6 +59,8 @@ def smc_update(state: SMCState, arm: int, reward: float) -> None:
     size, must_relearn = history.arm.size, set_reward_model(state, reward)
     value = to_value(reward, state.rewards[0], state.offset[0], state.offset[1])
     inflation = 1.0 if must_relearn else mark_outlier(state, arm, value)
+    for k in range(state.context.shape[1]):
+        history.context[t % size, k] = state.context[0, k]
     history.arm[t % size], history.reward[t % size], history.inflation[t % size] = arm, value, inflation
     state.time[0] += 1
     state.seen[0] += 1

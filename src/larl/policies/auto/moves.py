@@ -10,7 +10,7 @@ import numpy as np
 
 from larl._core.compile import inline, inner
 from larl._core.random import bits_to_index, bits_to_uniform, random_bits
-from larl.policies.auto.layout import INDEPENDENT_AR1, FieldOffsets, ModelKind, coordinate_count
+from larl.policies.auto.layout import INDEPENDENT_AR1, STATIONARY_AR, FieldOffsets, ModelKind, coordinate_count
 from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.proposal import GaussianPrior, GaussianProposal, log_prior, standardise
 from larl.policies.auto.replay import RewardHistory, replay_filter
@@ -51,6 +51,17 @@ def flip_signs(
     for lane in range(LANES):
         candidate[fields.sign + bits_to_index(next_bits(draws), kind.arms), lane] *= -1.0
         draws[0] += np.uint64((size + 4) // 5)  # as many draws as the normals of another step
+
+
+@inline
+def log_sign_ratio(x: Floats, candidate: Floats, fields: FieldOffsets, kind: ModelKind, log_odds: Floats) -> Row:
+    """Return the log ratio of the prior probabilities of the signs, of candidates over particles."""
+    ratio, half = broadcast(0.0), broadcast(0.5)
+    first, candidate_first = load(x, fields.sign), load(candidate, fields.sign)
+    for arm in range(1, kind.arms):
+        after = candidate_first * load(candidate, fields.sign + arm)
+        ratio += broadcast(log_odds[arm]) * half * (after - first * load(x, fields.sign + arm))
+    return ratio
 
 
 @inner
@@ -106,12 +117,14 @@ def move(
     seen: float,
     prior_square: float,
     largest: float,
+    expected_level: Floats,
+    sign_log_odds: Floats,
     draws: DrawCounter,
 ) -> float:
     """Make one Metropolis step of every particle in a block; return the accepted share, or −1 if signs were flipped.
 
     The target is the prior times the likelihood, with the last reward's likelihood to the power `fraction`. `candidate`
-    is a scratch block.
+    is a scratch block; `sign_log_odds` are the prior log odds that β of an arm has the sign of that of the first arm.
     """
     size, ratio, is_flip = coordinate_count(kind), broadcast(0.0), False
     for arm in range(kind.arms):
@@ -120,6 +133,8 @@ def move(
         is_flip = bits_to_uniform(next_bits(draws)) < FLIP_PROBABILITY
     if is_flip:
         flip_signs(x, candidate, fields, kind, size, draws)
+        if kind.form == STATIONARY_AR:
+            ratio = log_sign_ratio(x, candidate, fields, kind, sign_log_odds)
     else:
         ratio = propose(x, candidate, fields, size, prior, proposal, step_size, rows, draws)
     if first > born:
@@ -137,6 +152,7 @@ def move(
         seen=seen,
         prior_square=prior_square,
         largest=largest,
+        expected_level=expected_level,
     )
     last, before = load(candidate, fields.log_lik), load(candidate, fields.log_lik_before)
     ratio += broadcast(1.0 - fraction) * (before - load(x, fields.log_lik_before))

@@ -11,7 +11,7 @@ from larl.policies.auto.belief import fill
 from larl.policies.auto.layout import FieldOffsets, field_offsets
 from larl.policies.auto.outliers import MAX_INFLATION, THRESHOLD, THRESHOLD_REWARDS, refilter
 from larl.policies.auto.particle_kalman import time_update
-from larl.policies.auto.populations import best_population, blocks_of, model_of
+from larl.policies.auto.populations import best_population, blocks_of, expected_levels, model_of
 from larl.policies.auto.replay import filter_step
 from larl.policies.auto.soa import LANES, Floats, aligned_rows, load, store
 from larl.policies.auto.state import SMCState
@@ -79,7 +79,8 @@ def squared_error(state: SMCState, population: int, block: Floats, lane: int, st
         time_update(block, fields, kind, age + 1)
         return NO_ERROR
     before = block[fields.squared_error, lane]
-    filter_step(block, fields, kind, age, history.arm[i], history.reward[i], inflation, 1.0, 1.0)
+    arm, reward, level = history.arm[i], history.reward[i], expected_levels(state, population)
+    filter_step(block, fields, kind, age, arm, reward, inflation, 1.0, 1.0, level, history.context, i)
     return block[fields.squared_error, lane] - before if age > 0 else NO_ERROR
 
 

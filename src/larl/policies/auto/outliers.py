@@ -8,7 +8,7 @@ in a row are not outliers: the rewards have moved, and the filters must follow.
 from larl._core.compile import inner
 from larl.policies.auto.layout import CONTINUOUS, field_offsets
 from larl.policies.auto.particle_kalman import time_update
-from larl.policies.auto.populations import blocks_of, model_of, total_evidence
+from larl.policies.auto.populations import blocks_of, expected_levels, model_of, total_evidence
 from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
 from larl.policies.auto.replay import replay_filter
 from larl.policies.auto.resampling import effective_share
@@ -33,8 +33,8 @@ def squared_deviation(state: SMCState, arm: int, value: float) -> float:
             x, z = blocks_of(state, population, fields), newest_state(kind, t - pops.born[population])
             for row in range(0, x.shape[0], fields.end):
                 weight = exp(load(x, row + fields.log_weight) - broadcast(evidence))
-                mean = predicted_mean(x, fields, kind, row, z, arm)
-                variance = predicted_variance(x, fields, kind, row, z, arm)
+                mean = predicted_mean(x, fields, kind, row, z, arm, state.context, 0)
+                variance = predicted_variance(x, fields, kind, row, z, arm, state.context, 0)
                 variance += load(x, row + fields.noise_variance + arm)
                 variance = maximum(variance * load(x, row + fields.squared_error) * shock, broadcast(0.0))
                 total += weight
@@ -103,6 +103,7 @@ def refilter(state: SMCState, t: int, changed: int) -> None:
                     seen=pops.seen[population],
                     prior_square=pops.prior_square[population],
                     largest=largest,
+                    expected_level=expected_levels(state, population),
                 )
                 for step in range(end, t + 1):
                     time_update(block, fields, kind, step + 1 - pops.born[population])

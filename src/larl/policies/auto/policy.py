@@ -11,13 +11,15 @@ import numpy as np
 
 from larl._core.compile import any_nan
 from larl._core.random import Bits, pick
-from larl._core.validation import Integers, checked, integer, integers, number, one_of
+from larl._core.validation import Integers, InvalidValue, checked, integer, integers, number, one_of
 from larl.policies._bounds import Bound
+from larl.policies._context_scale import check_context, context_scale_init
 from larl.policies._contract import Policy
 from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.learning import smc_update, smc_update_missing
+from larl.policies.auto.prior import Prior, to_prior
 from larl.policies.auto.scoring import score_arms
 from larl.policies.auto.soa import Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
@@ -68,6 +70,14 @@ def update_missing(state: AutoState, arm: int) -> None:
         score_arms(state.smc, state.alpha, state.mean, state.score)
 
 
+def set_context(state: AutoState, context: Floats) -> None:
+    size = state.smc.context.shape[1]
+    for k in range(size):
+        state.smc.context[0, k] = context[k]
+    if size > 0 and state.smc.seen[0] > 0:
+        score_arms(state.smc, state.alpha, state.mean, state.score)
+
+
 def predict(state: AutoState, arm: int) -> tuple[float, float]:
     if state.smc.seen[0] < RANDOM_REWARDS:
         return math.nan, math.nan
@@ -101,6 +111,7 @@ def has_nan(state: AutoState) -> bool:
     update_missing=update_missing,
     predict=predict,
     action_probabilities=action_probabilities,
+    set_context=set_context,
     has_nan=has_nan,
 )
 @dataclass(frozen=True)
@@ -127,12 +138,18 @@ class Auto(Policy):
     rewards : "detect", "continuous" or "binary", default "detect"
         Model of the rewards. ``"detect"``: binary if all rewards are 0 or 1, or if three or more rewards have only two
         values; otherwise continuous. ``"binary"``: a reward counts as 1 if it is above ½, else as 0.
+    prior : Prior or mapping, optional
+        What earlier units show (`larl.learn_prior`), or the same as JSON types. The models above keep half of the prior
+        probability, in case the unit differs. Rewards must have the units of the earlier ones.
+    context : int, >= 0, default 0
+        Length of the observed context of a step, in any unit: its numbers are standardised. The effects of a number on
+        the arms shrink towards a common effect, and that towards 0. How much is learnt for each number.
 
     Examples
     --------
     >>> import larl
     >>> larl.policies.from_json('{"policy": "Auto", "orders": [1, 2]}')
-    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=80, rewards='detect')
+    Auto(alpha=0.5, memory=500, orders=(1, 2), particles=80, rewards='detect', context=0, prior=None)
     """
 
     alpha: float = checked(number(0.0), 0.5)
@@ -140,8 +157,20 @@ class Auto(Policy):
     orders: Integers = checked(integers(1), (1, 2, 3, 4, 6, 8, 10))
     particles: int = checked(integer(16), 80)
     rewards: str = checked(one_of("detect", "continuous", "binary"), "detect")
+    context: int = checked(integer(0), 0)
+    prior: Prior | None = checked(to_prior, None)
 
     def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
+        check_context("Auto", self.context, world)
         model = {"detect": DETECT, "continuous": CONTINUOUS, "binary": BINARY}[self.rewards]
-        smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model)
-        return AutoState(smc, np.zeros(arms), np.zeros(arms), self.alpha)
+        if self.prior is not None and len(self.prior.arms) != arms:
+            raise InvalidValue("Auto", "prior", self.prior, f"a prior of {arms} arms, not of {len(self.prior.arms)}")
+        smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model, self.context, self.prior)
+        state = AutoState(smc, np.zeros(arms), np.zeros(arms), self.alpha)
+        return context_scale_init(state, self.context, arms) if self.context else state
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy's name and parameters as JSON types."""
+        values = super().to_dict()
+        prior = values.pop("prior")
+        return values | ({"prior": prior.to_dict()} if prior is not None else {})

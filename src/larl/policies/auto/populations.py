@@ -5,22 +5,21 @@ import math
 from larl._core.compile import inline, inner
 from larl._core.random import bits_to_uniform
 from larl.policies.auto.belief import fill
-from larl.policies.auto.layout import FieldOffsets, ModelKind, coordinate_count, field_offsets
+from larl.policies.auto.layout import STATIONARY_AR, FieldOffsets, ModelKind, coordinate_count, field_offsets
 from larl.policies.auto.moves import draw_normals, next_bits
 from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.proposal import empty_proposal, fit_proposal, proposal_to_prior
 from larl.policies.auto.soa import LANES, Floats, broadcast, load, store
-from larl.policies.auto.state import SMCState
-
-LOG_NO_WEIGHT = -1e300  # log weight of a particle without weight
+from larl.policies.auto.state import LOG_NO_WEIGHT, SMCState
 
 
 @inline
 def model_of(state: SMCState, population: int) -> ModelKind:
     """Return the model of a population."""
     pops = state.populations
-    return ModelKind(state.arms, pops.order[population], pops.form[population], state.rewards[0])
+    contexts = state.context.shape[1]
+    return ModelKind(state.arms, pops.order[population], pops.form[population], state.rewards[0], contexts)
 
 
 @inline
@@ -28,6 +27,12 @@ def blocks_of(state: SMCState, population: int, fields: FieldOffsets) -> Floats:
     """Return the rows of a population's blocks."""
     top = state.populations.top[population]
     return state.data[top : top + fields.end * state.populations.blocks[population]]
+
+
+@inline
+def expected_levels(state: SMCState, population: int) -> Floats:
+    """Return the prior mean of the arms' levels in a population."""
+    return state.priors.level[state.rewards[0], population]
 
 
 @inner
@@ -57,28 +62,34 @@ def total_evidence(state: SMCState) -> float:
 def begin_population(state: SMCState, population: int, t: int, evidence: float, seen: float, square: float) -> None:
     """Draw the particles of a population from its prior; the reward of step t is the first that it will learn from."""
     pops, model = state.populations, state.rewards[0]
-    kind = model_of(state, population)
+    kind, priors = model_of(state, population), state.priors
     fields, size = field_offsets(kind), coordinate_count(kind)
     x = blocks_of(state, population, fields)
+    factor, odds = priors.factor[model, population], priors.sign_log_odds[model, population]
     pops.alive[population], pops.moves_due[population] = True, 0
     pops.born[population], pops.first[population], pops.next[population] = t, t, t
     pops.seen[population], pops.prior_square[population] = seen, square
     pops.evidence[population], pops.step_size[population] = evidence, 0.5
     for i in range(size):
-        pops.mean[population, i] = pops.start_mean[model, population, i]
+        pops.mean[population, i] = priors.mean[model, population, i]
         for j in range(size):
-            pops.precision[population, i, j] = 0.0
-        pops.precision[population, i, i] = pops.start_sd[model, population, i] ** -2.0
+            pops.precision[population, i, j] = priors.precision[model, population, i, j]
     for row in range(0, x.shape[0], fields.end):
         for i in range(fields.end):
             fill(x, row + i, 0.0)
         for lane in range(LANES):
             draw_normals(x[row + fields.theta :], size, lane, state.draws)
-            for i in range(size):
-                sd = pops.start_sd[model, population, i]
-                x[row + fields.theta + i, lane] = pops.mean[population, i] + sd * x[row + fields.theta + i, lane]
+            for i in range(size - 1, -1, -1):  # from the last: only earlier normals are needed again
+                value = pops.mean[population, i] + factor[i, i] * x[row + fields.theta + i, lane]
+                for j in range(i):
+                    value += factor[i, j] * x[row + fields.theta + j, lane]
+                x[row + fields.theta + i, lane] = value
             for arm in range(state.arms):
                 x[row + fields.sign + arm, lane] = 1.0 if bits_to_uniform(next_bits(state.draws)) < 0.5 else -1.0
+                if arm > 0 and kind.form == STATIONARY_AR:
+                    same = 1.0 / (1.0 + math.exp(-odds[arm]))
+                    is_same = bits_to_uniform(next_bits(state.draws)) < same
+                    x[row + fields.sign + arm, lane] = x[row + fields.sign, lane] * (1.0 if is_same else -1.0)
         fill(x, row + fields.log_weight, evidence - math.log(x.shape[0] // fields.end * LANES))
         fill(x, row + fields.squared_error, square)
         to_parameters(x[row : row + fields.end], fields, kind)
@@ -87,8 +98,12 @@ def begin_population(state: SMCState, population: int, t: int, evidence: float, 
 @inner
 def begin_all(state: SMCState, t: int) -> None:
     """Draw all populations from their priors; they will learn from step t on."""
+    model, priors = state.rewards[0], state.priors
     for population in range(state.populations.order.size):
-        begin_population(state, population, t, state.populations.start_weight[state.rewards[0], population], 0.0, 0.0)
+        weight, errors = priors.log_weight[model, population], priors.errors[model, population]
+        state.populations.alive[population] = False
+        if weight > LOG_NO_WEIGHT:
+            begin_population(state, population, t, weight, errors, errors * priors.shock_variance[model, population])
 
 
 @inner

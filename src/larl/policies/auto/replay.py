@@ -24,6 +24,7 @@ class RewardHistory(NamedTuple):
     reward: Floats  # minus the first reward; binary: 0 or 1
     inflation: Floats  # factor of the noise variance of this reward: 1, or more for an outlier
     evidence: Floats  # logarithm of the evidence of all populations after this step
+    context: Floats  # (size, contexts) context of this step
 
 
 @inline
@@ -68,12 +69,18 @@ def filter_step(
     inflation: float,
     seen: float,
     largest: float,
+    expected_level: Floats,
+    contexts: Floats,
+    at: int,
 ) -> None:
-    """Update with the reward of step t, with which there are `seen` prediction errors, and advance to step t + 1."""
+    """Update with the reward of step t, with which there are `seen` prediction errors, and advance to step t + 1.
+
+    The context of step t is `contexts[at]`.
+    """
     if t == 0:
-        init_belief(x, fields, kind, arm, reward)
+        init_belief(x, fields, kind, arm, reward, expected_level, contexts, at)
     if t > 0 or kind.rewards == BINARY:
-        variance = measurement_update(x, fields, kind, t, arm, reward, inflation)
+        variance = measurement_update(x, fields, kind, t, arm, reward, inflation, contexts, at)
         add_log_det(x, fields, variance, broadcast(0.0))
     store(x, fields.log_lik_before, load(x, fields.log_lik))
     log_likelihood(x, fields, kind, fields.log_lik, seen, largest)
@@ -92,11 +99,12 @@ def replay_filter(
     seen: float,
     prior_square: float,
     largest: float,
+    expected_level: Floats,
 ) -> None:
     """Filter steps first … end − 1 again, from the population's start or, if first > born, from `window_start`.
 
     The last of these steps has a reward; with it there are `seen` prediction errors. `prior_square` is the Σ e²/S that
-    the population started with.
+    the population started with, `expected_level` the prior mean of the arms' levels.
     """
     size, filtered = history.arm.size, fields.window_start - fields.mean
     product, exponents = broadcast(1.0), broadcast(0.0)
@@ -113,9 +121,10 @@ def replay_filter(
             product, exponents = broadcast(1.0), broadcast(0.0)
             log_likelihood(x, fields, kind, fields.log_lik_before, seen - 1.0, largest)
         if t == 0:
-            init_belief(x, fields, kind, history.arm[i], history.reward[i])
+            init_belief(x, fields, kind, history.arm[i], history.reward[i], expected_level, history.context, i)
         if history.arm[i] >= 0 and (t > 0 or kind.rewards == BINARY):
-            variance = measurement_update(x, fields, kind, t, history.arm[i], history.reward[i], history.inflation[i])
+            arm, reward, inflation = history.arm[i], history.reward[i], history.inflation[i]
+            variance = measurement_update(x, fields, kind, t, arm, reward, inflation, history.context, i)
             product = product * variance
         if step % NORMALISE_EVERY == 0:
             exponents, product = exponents + exponent(product), mantissa(product)

@@ -6,7 +6,7 @@ from larl._core.compile import inner
 from larl.policies.auto.layout import BINARY, CONTINUOUS, field_offsets
 from larl.policies.auto.populations import begin_population, best_population, blocks_of, model_of
 from larl.policies.auto.soa import broadcast, exp, load, sum_lanes
-from larl.policies.auto.state import SMCState
+from larl.policies.auto.state import LOG_NO_WEIGHT, SMCState
 
 RESTART_EVERY = 30  # steps
 LOOK_BACK = 15  # steps that a restarted population learns from at once
@@ -43,7 +43,8 @@ def restart_populations(state: SMCState, t: int) -> None:
         population = state.next_restart[0]
         if restarted < RESTARTS:
             state.next_restart[0] = (population + 1) % pops.order.size
-            if not pops.alive[population]:
+            is_in_prior = state.priors.log_weight[state.rewards[0], population] > LOG_NO_WEIGHT
+            if not pops.alive[population] and is_in_prior:
                 restarted += 1
                 # The first continuous reward only sets the offset, so its density is that of all populations.
                 last = start if state.rewards[0] == CONTINUOUS else start - 1

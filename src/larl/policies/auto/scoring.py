@@ -53,12 +53,12 @@ def add_predictions(smc: SMCState, population: int, evidence: float, sums: Float
             shock = load(x, row + fields.squared_error) * broadcast(1.0 / max(pops.seen[population], 1.0))
         total += weight
         for arm in range(kind.arms):
-            mean = predicted_mean(x, fields, kind, row, z, arm)
+            mean = predicted_mean(x, fields, kind, row, z, arm, smc.context, 0)
             level = maximum(load(x, row + fields.cov + cov_index(arm, arm)), broadcast(0.0)) * shock
             if is_binary:
                 store(x, row + fields.tmp1, mean)
                 store(x, row + fields.tmp2, level)
-                store(x, row + fields.tmp3, predicted_variance(x, fields, kind, row, z, arm))
+                store(x, row + fields.tmp3, predicted_variance(x, fields, kind, row, z, arm, smc.context, 0))
                 to_probabilities(x, fields, row)
                 mean, level = load(x, row + fields.tmp1), load(x, row + fields.tmp2)
             store(sums, 3 * arm, load(sums, 3 * arm) + weight * mean)

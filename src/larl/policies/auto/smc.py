@@ -12,6 +12,7 @@ from larl.policies.auto.populations import (
     begin_population,
     best_population,
     blocks_of,
+    expected_levels,
     model_of,
     replace_nonfinite,
     roll_window,
@@ -64,6 +65,9 @@ def update_population(state: SMCState, population: int, t: int, largest: float, 
             inflation=history.inflation[i],
             seen=pops.seen[population],
             largest=largest,
+            expected_level=expected_levels(state, population),
+            contexts=history.context,
+            at=i,
         )
         if is_birth and kind.rewards == CONTINUOUS:
             store(block, fields.log_lik_before, load(block, fields.log_lik))
@@ -124,7 +128,8 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
     pops = state.populations
     if pops.moves_due[population] == 0 or budget <= 0.0:
         return budget
-    kind, prior = model_of(state, population), GaussianPrior(pops.mean[population], pops.precision[population])
+    kind, odds = model_of(state, population), state.priors.sign_log_odds[state.rewards[0], population]
+    prior, level = GaussianPrior(pops.mean[population], pops.precision[population]), expected_levels(state, population)
     fields, size = field_offsets(kind), coordinate_count(kind)
     x, first = blocks_of(state, population, fields), pops.first[population]
     proposal, candidate, rows = empty_proposal(size), aligned_rows(fields.end), aligned_rows(2 * size)
@@ -152,6 +157,8 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
                 seen=pops.seen[population],
                 prior_square=pops.prior_square[population],
                 largest=largest,
+                expected_level=level,
+                sign_log_odds=odds,
                 draws=state.draws,
             )
             if share >= 0.0:

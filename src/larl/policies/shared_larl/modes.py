@@ -2,9 +2,19 @@
 
 import math
 
-from larl._core.compile import assign, inner
+import numpy as np
+
+from larl._core.compile import assign, inline, inner
 from larl.policies._linalg.cholesky import solve_lower
-from larl.policies.shared_larl.model import Floats, Modes, Prior, RewardWindow, Work, arm_offset, gauss_newton_step
+from larl.policies.shared_larl.model import Modes, RewardWindow, Work, effect, gauss_newton_step
+from larl.policies.shared_larl.prior import (
+    EFFECT_VARIANCE,
+    EFFECT_VARIANCE_WEIGHT,
+    Floats,
+    Prior,
+    arm_offset,
+    mean_log_scale,
+)
 
 
 @inner
@@ -17,6 +27,8 @@ def copy_mode(modes: Modes, source: int, target: int) -> None:
     for p in range(modes.theta.shape[1]):
         assign(modes.factor[target, p], modes.factor[source, p])
         assign(modes.marginal_curvature[target, p], modes.marginal_curvature[source, p])
+    for j in range(modes.effect_variance.shape[1]):
+        assign(modes.effect_variance[target, j], modes.effect_variance[source, j])
     modes.evidence[target] = modes.evidence[source]
     modes.marginal_loss[target] = modes.marginal_loss[source]
 
@@ -72,26 +84,64 @@ def try_sign_flip(
 
 
 @inner
-def predict_arm(window: RewardWindow, modes: Modes, k: int, s: int, slot: int, x: Floats) -> tuple[float, float]:
-    """Return an arm's next mean reward m_a + ρ_a Σ g_j y_{t−1−j} in mode k, and its variance due to m_a and ℓ_a.
+def estimate_effect_variances(window: RewardWindow, modes: Modes, k: int, s: int) -> None:
+    """Make one EM step for the prior variances of the context's effects in mode k.
 
-    The variance omits the uncertainty of g and of other arms, which playing this arm would not reduce more than playing
-    another one. `x` is scratch.
+    A variance becomes the mean of the effects' expected squares and, with weight EFFECT_VARIANCE_WEIGHT, of its start.
+    So the effects of a number without an effect shrink ever more, and those of a number with a large effect do not.
     """
-    theta, sign, a = modes.theta[k], modes.sign[k], arm_offset(s, slot)
+    contexts, known, theta = window.context.shape[1], window.size[2], modes.theta[k]
+    d, x = arm_offset(s, contexts, known), np.empty(arm_offset(s, contexts, known))
+    unit, start = math.exp(-2.0 * mean_log_scale(theta, known, s, contexts)), EFFECT_VARIANCE / max(contexts, 1)
+    for j in range(contexts):
+        common, own = s + 2 + j, 0.0
+        for a in range(known):
+            own += expected_square(modes.factor[k], theta, arm_offset(s, contexts, a) + 2 + j, common, x, d)
+        square = expected_square(modes.factor[k], theta, common, -1, x, d)
+        weight = EFFECT_VARIANCE_WEIGHT
+        modes.effect_variance[k, j, 0] = (weight * start + unit * square) / (weight + 1.0)
+        modes.effect_variance[k, j, 1] = (weight * start + unit * own) / (weight + known)
+
+
+@inline
+def expected_square(factor: Floats, theta: Floats, index: int, other: int, x: Floats, d: int) -> float:
+    """Return the posterior mean of the square of a parameter, minus the parameter `other` unless that is −1."""
+    for p in range(d):
+        x[p] = 0.0
+    x[index], mean = 1.0, theta[index]
+    if other >= 0:
+        x[other], mean = -1.0, mean - theta[other]
+    return mean * mean + solve_lower(factor, x, d)
+
+
+@inner
+def predict_arm(
+    window: RewardWindow, modes: Modes, k: int, s: int, slot: int, context: Floats, x: Floats
+) -> tuple[float, float]:
+    """Return an arm's next mean reward m_a + η_aᵀx + ρ_a Σ g_j y_{t−1−j} in mode k, and its variance due to the arm.
+
+    That is due to m_a and ℓ_a. It omits the uncertainty of g and of other arms, which playing this arm would not reduce
+    more than playing another one, and that of η_a: contexts that vary explore by themselves. `context` is that of the
+    next step; `x` is scratch.
+    """
+    theta, sign, contexts = modes.theta[k], modes.sign[k], context.size
+    a = arm_offset(s, contexts, slot)
     for p in range(x.size):
         x[p] = 0.0
     rho, level = sign[slot] * math.exp(theta[a + 1]), 0.0
     x[a] = 1.0
     for j in range(min(s, window.size[0])):
-        other = window.slot[window.size[0] - 1 - j]
+        entry = window.size[0] - 1 - j
+        other = window.slot[entry]
         if other < 0:
             continue
-        b = arm_offset(s, other)
-        y = (window.value[window.size[0] - 1 - j] - theta[b]) * sign[other] * math.exp(-theta[b + 1])
+        b = arm_offset(s, contexts, other)
+        reading = window.value[entry] - theta[b] - effect(theta, b + 2, window.context[entry])
+        y = reading * sign[other] * math.exp(-theta[b + 1])
         level += theta[j] * y
         if other == slot:
             x[a] -= theta[j]
             x[a + 1] -= rho * theta[j] * y
     x[a + 1] += rho * level
-    return theta[a] + rho * level, solve_lower(modes.factor[k], x, arm_offset(s, window.size[2]))
+    mean = theta[a] + rho * level + effect(theta, a + 2, context)
+    return mean, solve_lower(modes.factor[k], x, arm_offset(s, contexts, window.size[2]))

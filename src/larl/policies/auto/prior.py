@@ -1,0 +1,291 @@
+"""A prior of Auto that was learnt from other units: its fields, and its file."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from larl._core.files import write_atomically
+from larl._core.html import html_table
+from larl._core.validation import (
+    InvalidValue,
+    check_fields,
+    checked,
+    covariance,
+    instance,
+    integer,
+    known_fields,
+    mapping,
+    matrix,
+    number,
+    numbers,
+    one_of,
+    optional,
+    path_like,
+    required,
+    spec,
+)
+
+FORMAT = "larl.prior"
+SCHEMA = 1
+MAX_ORDER = 50  # of the latent state
+QUANTILE_95 = 1.6448536269514722  # of the standard normal distribution
+T = TypeVar("T")
+
+
+@spec
+class PriorComponent:
+    """A normal distribution of the parameters of one unit, for latent states of one order.
+
+    The coordinates are those of `larl.policies.auto.parameters`: ``order`` numbers atanh(partial autocorrelation), the
+    size of β for each arm, the logarithm of the noise variance, the share of the noise that grows with β², and the
+    logarithms of the sd of the start and of the levels; all in units of the latent shock.
+
+    Parameters
+    ----------
+    order : int, 1 to 50
+        Order of the latent state.
+    weight : float, above 0, at most 1
+        Prior probability of the component.
+    mean : sequence of float
+        Mean of the coordinates in the population.
+    mean_covariance : matrix
+        Posterior covariance of that mean.
+    spread : sequence of float
+        Standard deviation of each coordinate between units.
+    level : sequence of float
+        Expected level of each arm, in units of the rewards, up to a constant; in a binary model, exactly.
+    same_sign : sequence of float
+        Probability that an arm's β has the same sign as that of the first arm.
+    errors : float, >= 0
+        Number of rewards that the prior of the shock variance is worth.
+    shock_sd : float, >= 0
+        Standard deviation of a latent shock in the population, in units of the rewards.
+    """
+
+    order: int = required(integer(1, MAX_ORDER))
+    weight: float = required(number(0.0, 1.0, above=0.0))
+    mean: tuple[float, ...] = required(numbers())
+    mean_covariance: tuple[tuple[float, ...], ...] = required(matrix())
+    spread: tuple[float, ...] = required(numbers())
+    level: tuple[float, ...] = required(numbers(2))
+    same_sign: tuple[float, ...] = required(numbers(2))
+    errors: float = required(number(0.0))
+    shock_sd: float = required(number(0.0))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        owner, arms = "PriorComponent", len(self.level)
+        size = self.order + arms + 4
+        cov = covariance(size)(owner, "mean_covariance", self.mean_covariance)
+        object.__setattr__(self, "mean_covariance", cov)
+        for name, length in (("mean", size), ("spread", size), ("same_sign", arms)):
+            if len(getattr(self, name)) != length:
+                raise InvalidValue(owner, name, getattr(self, name), f"{length} numbers, for {arms} arms")
+        if min(self.spread) <= 0.0:
+            raise InvalidValue(owner, "spread", self.spread, "numbers above 0")
+        if not all(0.0 < share < 1.0 for share in self.same_sign):
+            raise InvalidValue(owner, "same_sign", self.same_sign, "probabilities above 0 and below 1")
+        if self.errors > 0.0 and self.shock_sd == 0.0:
+            raise InvalidValue(owner, "shock_sd", self.shock_sd, "a number above 0, as errors is above 0")
+
+    @property
+    def covariance(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Covariance of the coordinates of a new unit."""
+        return np.array(self.mean_covariance) + np.diag(np.square(self.spread))
+
+
+@spec
+class UnitSummary:
+    """What a fit says about one unit that a prior was learnt from.
+
+    Parameters
+    ----------
+    name : str
+        Name of the unit.
+    rewards : int, >= 2
+        Number of its rewards.
+    autocorrelation : float
+        Autocorrelation of its latent state at lag 1.
+    random_regret, floor : float, optional
+        Regret per step of random choices, and the least that is possible with full information, for the fitted
+        parameters and in units of the rewards; None for binary rewards.
+    """
+
+    name: str = required(instance(str, "a name"))
+    rewards: int = required(integer(2))
+    autocorrelation: float = required(number(-1.0, 1.0))
+    random_regret: float | None = checked(optional(number(0.0)), None)
+    floor: float | None = checked(optional(number(0.0)), None)
+
+
+@spec
+class Prior:
+    """What earlier units show about a new one: returned by `larl.learn_prior`, used by ``larl.Auto(prior=…)``.
+
+    ``print(prior)`` shows the population as a table. `save` and `load` use a small JSON file.
+
+    Parameters
+    ----------
+    arms : sequence of str
+        Names of the arms, in the order of the policy.
+    rewards : "continuous" or "binary"
+        Model of the rewards.
+    units : int, >= 1
+        Number of units that it was learnt from.
+    steps : int, >= 1
+        Number of their rewards.
+    components : sequence of PriorComponent
+        Distributions of a unit's parameters; their weights sum to 1.
+    unit_summaries : sequence of UnitSummary, default ()
+        The units that it was learnt from.
+
+    Examples
+    --------
+    >>> import larl, pandas as pd
+    >>> pilot = pd.DataFrame({"user": [1, 1, 1, 2, 2, 2], "t": 3 * [0] + 3 * [1], "arm": 3 * ["a", "b"]})
+    >>> pilot = pilot.assign(t=[0, 1, 2, 0, 1, 2], reward=[0.3, 1.1, 0.2, 0.5, 0.9, 0.4])
+    >>> prior = larl.learn_prior(pilot, orders=(1,))
+    >>> prior
+    <Prior of 2 units, 6 rewards, continuous, weight by order {1: 1.00}>
+    >>> larl.Auto(prior=prior).prior == prior
+    True
+    """
+
+    arms: tuple[str, ...] = required(lambda *given: names(*given))
+    rewards: str = required(one_of("continuous", "binary"))
+    units: int = required(integer(1))
+    steps: int = required(integer(1))
+    components: tuple[PriorComponent, ...] = required(lambda *given: parts(PriorComponent, *given))
+    unit_summaries: tuple[UnitSummary, ...] = checked(lambda *given: parts(UnitSummary, *given), ())
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.components:
+            raise InvalidValue("Prior", "components", self.components, "one or more components")
+        for i, part in enumerate(self.components):
+            if len(part.level) != len(self.arms):
+                accepted = f"one level for each of {len(self.arms)} arms"
+                raise InvalidValue("Prior", f"components[{i}].level", part.level, accepted)
+        total = sum(part.weight for part in self.components)
+        if not math.isclose(total, 1.0, abs_tol=1e-3):
+            raise InvalidValue("Prior", "components", f"weights that sum to {total:g}", "weights that sum to 1")
+
+    def __repr__(self) -> str:
+        orders = ", ".join(f"{part.order}: {part.weight:.2f}" for part in self.components)
+        counts = f"{self.units} units, {self.steps} rewards"
+        return f"<Prior of {counts}, {self.rewards}, weight by order {{{orders}}}>"
+
+    def __str__(self) -> str:
+        head = f"Prior of {self.units:,} units with {self.steps:,} {self.rewards} rewards; arms: {', '.join(self.arms)}"
+        return "\n\n".join([head, *(describe(part, self.arms) for part in self.components)])
+
+    def _repr_html_(self) -> str:
+        header = ("parameter", "population mean", "90% of units")
+        rows = [row for part in self.components for row in describe_rows(part, self.arms)]
+        return html_table(repr(self).strip("<>"), rows, header)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the prior as JSON types."""
+        return {"format": FORMAT, "schema": SCHEMA} | to_json_types(asdict(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the prior to a JSON file and return its path; a file that exists is replaced."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        target = path_like("Prior.save", "path", path)
+        return write_atomically(target, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Prior":
+        """Return the prior of a file that `save` wrote."""
+        source = path_like("Prior.load", "path", path)
+        try:
+            values = json.loads(source.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidValue("Prior.load", "path", str(path), f"a file of Prior.save ({error})") from error
+        return prior_from(values, str(path))
+
+
+def describe(part: PriorComponent, arms: Sequence[str]) -> str:
+    """Return a component as a table of text."""
+    header = ("", "mean", "90% of units")
+    rows = [header, *describe_rows(part, arms)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in (1, 2))]) for row in rows]
+    return "\n".join([f"Order {part.order}, probability {part.weight:.2f}", *(line.rstrip() for line in lines)])
+
+
+def describe_rows(part: PriorComponent, arms: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return name, population mean and the central 90% of units, for each parameter."""
+    mean, spread = np.array(part.mean), np.array(part.spread)
+    p = part.order
+
+    def row(label: str, i: int, transform: Callable[[float], float]) -> tuple[str, str, str]:
+        low, high = (transform(mean[i] + side * QUANTILE_95 * spread[i]) for side in (-1.0, 1.0))
+        return label, f"{transform(mean[i]):.2f}", f"{low:.2f} … {high:.2f}"
+
+    rows = [row(f"partial autocorrelation {j + 1}", j, math.tanh) for j in range(p)]
+    rows += [row(f"size of β, {arm}", p + i, float) for i, arm in enumerate(arms)]
+    rows.append(row("noise variance ÷ shock variance", p + len(arms), exp_or_large))
+    rows.append(row("sd of levels ÷ sd of shocks", p + len(arms) + 3, exp_or_large))
+    rows += [(f"expected level, {arm}", f"{part.level[i]:.2f}", "") for i, arm in enumerate(arms)]
+    same = list(zip(arms, part.same_sign, strict=True))[1:]
+    rows += [(f"probability that β of {arm} has the sign of {arms[0]}", f"{q:.2f}", "") for arm, q in same]
+    if part.errors > 0.0:
+        rows.append(("sd of a latent shock", f"{part.shock_sd:.3g}", ""))
+    return rows
+
+
+def exp_or_large(value: float) -> float:
+    """Return exp(value), at most e^50."""
+    return math.exp(min(value, 50.0))
+
+
+def names(owner: str, name: str, value: Any) -> tuple[str, ...]:
+    """Two or more different strings."""
+    is_list = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    if not is_list or len(value) < 2 or len(set(value)) < len(value):
+        raise InvalidValue(owner, name, value, "two or more different names")
+    return tuple(value)
+
+
+def parts(kind: type[T], owner: str, name: str, value: Any) -> tuple[T, ...]:
+    """A sequence of specs of one class, as such or as mappings."""
+    if not isinstance(value, list | tuple):
+        raise InvalidValue(owner, name, value, f"a sequence of {kind.__name__}")
+
+    def part(i: int, each: Any) -> T:
+        place = f"{owner}: {name}[{i}]"
+        return each if isinstance(each, kind) else kind(**known_fields(kind, mapping(place, "fields", each), place))
+
+    return tuple(part(i, each) for i, each in enumerate(value))
+
+
+def prior_from(value: Any, owner: str = "prior") -> Prior:
+    """Return the prior that `Prior.to_dict` described; InvalidValue if it is not one."""
+    values = dict(mapping(owner, "prior", value))
+    if values.pop("format", None) != FORMAT or values.pop("schema", None) != SCHEMA:
+        raise InvalidValue(owner, "format", value, f'"{FORMAT}" with "schema": {SCHEMA}, as Prior.save writes it')
+    return Prior(**known_fields(Prior, values, owner))
+
+
+def to_prior(owner: str, name: str, value: Any) -> Prior | None:
+    """None, a prior, or the mapping of `Prior.to_dict`; no path, because policies are part of requests to a service."""
+    if value is None or isinstance(value, Prior):
+        return value
+    if isinstance(value, Mapping):
+        return prior_from(value, f"{owner}: {name}")
+    raise InvalidValue(owner, name, value, "None, a larl.Prior (larl.Prior.load reads a file) or its mapping")
+
+
+def to_json_types(value: Any) -> Any:
+    """Return nested tuples as lists, and floats with nine significant digits."""
+    if isinstance(value, dict):
+        return {key: to_json_types(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json_types(each) for each in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
