@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from larl import live as live
     from larl import logs as logs
     from larl import policies as policies
+    from larl import priors as priors
     from larl import reports as reports
     from larl import simulation as simulation
     from larl import statespace as statespace
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from larl.live.decision import RewardStatus as RewardStatus
     from larl.live.files import InvalidFile as InvalidFile
     from larl.policies import *  # noqa: F403
+    from larl.policies.auto.prior import Prior as Prior
+    from larl.priors import learn_prior as learn_prior
     from larl.simulation import plots as plots
     from larl.simulation import study as study
     from larl.simulation import tables as tables
@@ -61,12 +64,14 @@ _NAMES = {  # public name: the module that defines it
     "LatentVAR": "worlds",
     "Normal": "worlds",
     "PolicyError": "live.decision",
+    "Prior": "policies.auto.prior",
     "Result": "simulation.result",
     "RewardStatus": "live.decision",
     "Simulator": "worlds",
     "compare": "simulation.compare",
     "diagnose": "diagnosis",
     "join": "simulation.result_files",
+    "learn_prior": "priors",
     "load": "simulation.result_files",
 }
 _SPECS = ("Allocation", "Deployed", "Policy")  # of larl.policies, and not registered
@@ -78,6 +83,7 @@ _MODULES = {  # public module: where it is
     "logs": "logs",
     "plots": "simulation.plots",
     "policies": "policies",
+    "priors": "priors",
     "reports": "reports",
     "simulation": "simulation",
     "statespace": "statespace",

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from larl import __version__
-from larl.cli import compare, diagnose, policies, renamed, report
+from larl.cli import compare, diagnose, learn_prior, policies, renamed, report
 from larl.cli.errors import guarded
 from larl.rehearsal import commands as rehearsal
 from larl.service import cli as service
@@ -34,7 +34,7 @@ def _options(
     pass
 
 
-for group in (report, compare, policies, diagnose, service, rehearsal, renamed):
+for group in (report, compare, policies, diagnose, learn_prior, service, rehearsal, renamed):
     group.mount(app, guarded)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from larl._core.validation import InvalidValue
-from larl.cli.options import Threads
+from larl.cli.options import ActionColumn, DayFirst, RewardColumn, Threads, TimeColumn, UnitColumn
 
 
 def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
@@ -17,17 +17,10 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
 
 def diagnose(
     log: Annotated[Path, typer.Argument(help="A CSV (.csv, .csv.gz) or Parquet file with one row for each decision.")],
-    time: Annotated[
-        str | None, typer.Option(help="Column of the time.", show_default="t, time, step, timestamp")
-    ] = None,
-    action: Annotated[
-        str | None, typer.Option(help="Column of the action.", show_default="a, action, played, arm")
-    ] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default="r, reward")] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(help="Column of the unit, such as the user.", show_default="u, unit, user, or an id that repeats"),
-    ] = None,
+    time: TimeColumn = None,
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    unit: UnitColumn = None,
     no_unit: Annotated[bool, typer.Option("--no-unit", help="The log has one unit only.")] = False,
     context: Annotated[
         list[str] | None,
@@ -40,12 +33,7 @@ def diagnose(
         bool,
         typer.Option("--clock-grid", help="A step is a fixed time interval. By default a step is a decision."),
     ] = False,
-    day_first: Annotated[
-        bool | None,
-        typer.Option(
-            "--day-first/--month-first", help="Order of dates like 03/04/2026.", show_default="inferred from the column"
-        ),
-    ] = None,
+    day_first: DayFirst = None,
     rewards: Annotated[
         str | None,
         typer.Option(help="Model of the rewards: binary, count or continuous.", show_default="inferred from them"),

@@ -1,4 +1,4 @@
-"""The commands `larl paper` and `larl report` with paper, auto, cohorts, comparison, data and theory."""
+"""The commands `larl paper` and `larl report` with paper, auto, cohorts, comparison, data, priors and theory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +18,7 @@ def mount(app: typer.Typer, guarded: Callable[[Any], Any]) -> None:
     report.command("cohorts")(guarded(cohorts))
     report.command("comparison")(guarded(comparison))
     report.command("data")(guarded(data))
+    report.command("priors")(guarded(priors))
     report.command("theory")(guarded(theory))
     app.add_typer(report, name="report")
 
@@ -84,6 +85,24 @@ def cohorts(
     with output_folder(out):
         print(write_report(out, Scope(repeats, seed=seed), threads=threads, command=command))
     print(f"written: {out / 'pooling.md'}, with images and data beside it")
+
+
+def priors(
+    out: Annotated[Path, typer.Option(help="Folder for the page and its data.")] = Path("results/priors"),
+    repeats: Annotated[int, typer.Option(min=2, help="Pilots of each population.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+) -> None:
+    """Measure what a prior from a pilot gains for new units, and the coverage of its intervals (an hour).
+
+    An interrupted run keeps its finished pilots; the same command continues.
+    """
+    from larl._core.files import output_folder
+    from larl.reports.priors import Scope, write_report
+
+    command = f"larl report priors --repeats {repeats} --seed {seed}"
+    with output_folder(out):
+        print(write_report(out, Scope(repeats, seed=seed), command=command))
+    print(f"written: {out / 'prior.md'}, with data beside it")
 
 
 def comparison(

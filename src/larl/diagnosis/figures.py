@@ -47,7 +47,7 @@ def draw_figures(diagnosis: "Diagnosis", theme: Theme) -> dict[str, Figure]:
     return figures
 
 
-def _new_figure(height: float, theme: Theme, rows: int = 1) -> tuple[Figure, list["Axes"]]:
+def new_figure(height: float, theme: Theme, rows: int = 1) -> tuple[Figure, list["Axes"]]:
     """Return an empty figure and its axes in the colours of a theme."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor=theme.background)
     axes = list(figure.subplots(rows, 1, squeeze=False, sharex=rows > 1).ravel())
@@ -83,7 +83,7 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     starts = np.append(np.flatnonzero(log.gap <= 0), log.rows)
     longest = int(np.diff(starts).argmax())
     rows = np.arange(starts[longest], min(starts[longest + 1], starts[longest] + MAX_ROWS))
-    figure, (above, below) = _new_figure(4.6, theme, rows=2)
+    figure, (above, below) = new_figure(4.6, theme, rows=2)
     step, arms = log.step[rows] + 1, log.arm[rows]
     common = np.argsort(-np.bincount(arms, minlength=log.arms), kind="stable")[:MAX_COLOURED_ARMS]
     # Arms of binary rewards have a line each; else their points would cover each other.
@@ -126,7 +126,7 @@ def plot_time(diagnosis: "Diagnosis", theme: Theme) -> Figure:
 def plot_memory(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     """Plot the autocorrelation of residuals, with the 95% band of logs without drift."""
     drift = diagnosis.drift
-    figure, (axis,) = _new_figure(2.8, theme)
+    figure, (axis,) = new_figure(2.8, theme)
     lags = np.arange(1, drift.lags.size + 1)
     low, high = drift.band
     edges = np.concatenate([[0.5], lags + 0.5])
@@ -147,7 +147,7 @@ def plot_forecasts(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     sample = 100.0 * diagnosis.estimates.forecasts
     low, value, high = np.quantile(sample, [0.025, 0.5, 0.975], axis=0)
     shown = min(max(int((high >= 100.0 * MIN_SHARE).sum()) + 2, 10), high.size)
-    figure, (axis,) = _new_figure(2.8, theme)
+    figure, (axis,) = new_figure(2.8, theme)
     ahead = np.arange(1, shown + 1)
     axis.fill_between(ahead, low[:shown], high[:shown], color=theme.colours[0], alpha=0.25, linewidth=0)
     axis.plot(ahead, value[:shown], color=theme.colours[0], marker="o", markersize=3.5)
@@ -164,7 +164,7 @@ def plot_orders(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     """Plot the posterior probability of every order, with the 95% range shaded."""
     estimates = diagnosis.estimates
     assert estimates is not None
-    figure, (axis,) = _new_figure(2.8, theme)
+    figure, (axis,) = new_figure(2.8, theme)
     low, high = estimates.orders
     axis.axvspan(low - 0.5, high + 0.5, color=theme.muted, alpha=0.25, linewidth=0)
     orders = np.arange(estimates.weights.size)
@@ -181,7 +181,7 @@ def plot_saved(diagnosis: "Diagnosis", theme: Theme) -> Figure:
     replay = diagnosis.replay
     assert replay is not None
     names = [replay.oracle, *replay.ranked][::-1]
-    figure, (axis,) = _new_figure(0.7 + 0.36 * len(names), theme)
+    figure, (axis,) = new_figure(0.7 + 0.36 * len(names), theme)
     savings = [replay.saving_of(name) for name in names]
     low, high = min(0.0, *(each.low for each in savings)), max(0.0, *(each.high for each in savings))
     for row, (name, (value, left, right)) in enumerate(zip(names, savings, strict=True)):

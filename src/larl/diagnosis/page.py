@@ -12,6 +12,8 @@ from larl.diagnosis.replay import world_interval
 from larl.simulation.figure import image
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from larl.diagnosis import Diagnosis
 
 STYLE = """
@@ -68,7 +70,11 @@ def render_page(diagnosis: "Diagnosis") -> str:
     if diagnosis.notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in diagnosis.notes)
         parts.append(f'<h2>How the log was read and analysed</h2><ul class="small">{items}</ul>')
-    title, body = "Diagnosis of drift", "\n".join(parts)
+    return render_document("Diagnosis of drift", "\n".join(parts))
+
+
+def render_document(title: str, body: str) -> str:
+    """Return a whole HTML page."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
@@ -78,17 +84,18 @@ def render_page(diagnosis: "Diagnosis") -> str:
 
 def _render_figures(diagnosis: "Diagnosis") -> dict[str, str]:
     """Return every figure as HTML, with a light and a dark version."""
-    dark = draw_figures(diagnosis, DARK)
-    elements = {}
-    for name, figure in draw_figures(diagnosis, LIGHT).items():
-        sources = [base64.b64encode(image(each, "png")).decode() for each in (dark[name], figure)]
-        caption = escape(CAPTIONS[name])
-        elements[name] = (
-            '<figure><picture><source media="(prefers-color-scheme: dark)" '
-            f'srcset="data:image/png;base64,{sources[0]}"><img alt="{caption}" '
-            f'src="data:image/png;base64,{sources[1]}"></picture><figcaption>{caption}</figcaption></figure>'
-        )
-    return elements
+    dark, light = draw_figures(diagnosis, DARK), draw_figures(diagnosis, LIGHT)
+    return {name: render_picture(light[name], dark[name], CAPTIONS[name]) for name in light}
+
+
+def render_picture(light: "Figure", dark: "Figure", caption: str) -> str:
+    """Return a figure as HTML, with a light and a dark version."""
+    sources, text = [base64.b64encode(image(each, "png")).decode() for each in (dark, light)], escape(caption)
+    return (
+        '<figure><picture><source media="(prefers-color-scheme: dark)" '
+        f'srcset="data:image/png;base64,{sources[0]}"><img alt="{text}" '
+        f'src="data:image/png;base64,{sources[1]}"></picture><figcaption>{text}</figcaption></figure>'
+    )
 
 
 def _render_summary(diagnosis: "Diagnosis") -> str:

@@ -15,6 +15,7 @@ from larl import worlds
 from larl._core.toml import MAX_DEPTH, line_of, lines, too_deep_line
 from larl._core.validation import InvalidValue, path_like
 from larl.policies import Policy, from_dict
+from larl.policies.auto.prior import Prior
 from larl.policies.deployed import deployed_from
 from larl.worlds import variants
 from larl.worlds.base import World
@@ -129,9 +130,12 @@ def _check_world_names(values: Mapping[str, Any], owner: str) -> None:
 def read_policy(values: Mapping[str, Any], owner: str, folder: Path) -> Policy:
     """Return the policy of a table: a registered one by its name, any other by `module:Class`.
 
-    The module is imported from the installed packages, from `folder` or from the working directory.
+    The module is imported from the installed packages, from `folder` or from the working directory. The path of a
+    prior is relative to `folder`.
     """
     name = values.get("policy")
+    if isinstance(values.get("prior"), str):
+        values = dict(values) | {"prior": Prior.load(folder / values["prior"])}
     if not isinstance(name, str) or ":" not in name:
         return from_dict(values, owner)
     kind = _import_policy(name, owner, folder)
