@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -253,6 +254,13 @@ def test_model_weights_before_the_first_reward() -> None:
     assert list(model_weights(larl.AdaptiveLARL(2), larl.AdaptiveLARL(2).init(2)) or ()) == ["s = 0", "s = 1", "s = 2"]
     assert model_weights(larl.LARLBIC(20, s_max=4), larl.LARLBIC(20, s_max=4).init(2)) is None
     assert model_weights(larl.UCB(), larl.UCB().init(2)) is None
+
+
+@pytest.mark.parametrize("spec", [larl.Auto(orders=(1, 3), particles=32), larl.AdaptiveLARL(2)], ids=str)
+def test_contexts_do_not_hide_the_weights(spec: larl.policies.Policy) -> None:
+    with_context = replace(spec, context=2)  # type: ignore[call-arg]
+    found = model_weights(with_context, with_context.init(2))
+    assert list(found or ()) == list(model_weights(spec, spec.init(2)) or ())
 
 
 @pytest.mark.parametrize("spec", [larl.LARLBIC(5, s_max=3)], ids=str)

@@ -1,5 +1,6 @@
 """PostgreSQL with a peer that is stopped while it holds a lock, and a server that is silent."""
 
+import io
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sql
 
@@ -22,6 +24,7 @@ from larl.service.ops.replay import Replay
 from larl.service.storage import journal
 from larl.service.storage.database import Database
 from larl.service.storage.journal import Journal
+from larl.service.storage.postgres import CONNECT, FIRST_ATTEMPTS, wait_for_server
 from tests.service import frozen_peer
 from tests.service.frozen_peer import until_stored
 from tests.service.host import UCB, hosts
@@ -118,3 +121,28 @@ def test_requests_are_refused_while_the_database_is_silent_and_then_succeed(
         assert client.decide("sleep", "u", "1") == first
     assert Replay(Journal(direct)).run().decisions == 2
     direct.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "attempts"),
+    [
+        (psycopg.errors.ConnectionTimeout("timeout"), 0, 1),
+        (psycopg.errors.ConnectionTimeout("timeout"), 2, 3),
+        (psycopg.errors.ConnectionTimeout("timeout"), 99, FIRST_ATTEMPTS - 1),  # the next connection reports it
+        (psycopg.OperationalError("refused"), 99, 1),
+    ],
+)
+def test_start_waits_for_a_server_that_is_slow(
+    error: psycopg.Error, failures: int, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+
+    def connect(*_: Any, connect_timeout: int, **__: Any) -> io.StringIO:
+        limits.append(connect_timeout)
+        if len(limits) <= failures:
+            raise error
+        return io.StringIO()  # it can be closed
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    wait_for_server(sql.create_engine("postgresql+psycopg://nobody@127.0.0.1:1/none"))
+    assert limits == [CONNECT] * attempts

@@ -156,3 +156,21 @@ def test_path_with_a_newline_is_refused(service: TokenService, path: str, status
 def test_unknown_study_has_no_lists(service: TokenService) -> None:
     for path in ("", "/units", "/decisions", "/rewards", "/issues", "/export", "/overview", "/roster"):
         assert service.request(service.admin, "GET", f"/v1/studies/nothing{path}").status_code == 404, path
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_plain"),
+    [
+        ({}, True),
+        ({"min_probability": 0.2, "update_every": 5}, True),
+        ({"min_probability": {"nothing": 0.2}}, False),
+        ({"allocation": "best"}, False),
+        ({"warm_up": 3}, False),
+    ],
+    ids=str,
+)
+def test_configuration_knows_the_kernel_of_its_agents(settings: dict[str, Any], is_plain: bool) -> None:
+    arms = ("nothing", "prompt")
+    config = StudyConfig(study="sleep", arms=arms, policy={"policy": "UCB"}, seed=1, **settings)
+    assert config.is_plain is is_plain
+    assert config.new_agent(0)._deployment.is_plain is is_plain

@@ -27,6 +27,8 @@ TOO_LARGE = [
     (larl.AdaptiveLARL(), 500, "none", "arms"),
     (larl.LARLBIC(902, s_max=900), 2, "none", "s_max"),
     (larl.SharedLARL(window=10**8), 2, "none", "window"),
+    (larl.SharedLARL(context=10**5), 2, "none", "context"),
+    (larl.AdaptiveLARL(context=10**5), 2, "none", "context"),
     (larl.SlidingWindowLinUCB(3, window=10**12), 2, "none", "window"),
     (larl.ChangePointThompson(memory=10**7), 3, "none", "memory"),
     (larl.Auto(particles=10**6), 2, "none", "particles"),

@@ -8,14 +8,6 @@ from typing import Any, TypeVar
 from larl._core.validation import InvalidValue
 
 Kind = TypeVar("Kind")
-# Settings of a study that a response leaves out if they have these values, as those of earlier versions do.
-DEPLOYMENT: dict[str, Any] = {
-    "allocation": "ucb",
-    "update_every": None,
-    "warm_up": 0,
-    "warm_up_probabilities": None,
-    "time_zone": "UTC",
-}
 RENAMED = {"floor": "min_probability", "patience": "max_delay", "taken": "status"}  # in responses to old requests
 
 

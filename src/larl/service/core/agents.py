@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from larl import __version__
-from larl._core.compile import source_digest
+from larl._core.kernel_cache import source_digest
 from larl._core.validation import InvalidValue
 from larl.client.models import DecisionSource
 from larl.live import snapshots

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from larl import __version__
-from larl.client.models import DEPLOYMENT, DecisionSource, PolicyChange, ServiceDecision, StudyInfo
+from larl.client.models import DecisionSource, PolicyChange, ServiceDecision, StudyInfo
 from larl.live.decision import Decision
 from larl.service.core.state import StudyState
-from larl.service.core.study_config import StudyConfig
+from larl.service.core.study_config import LEFT_OUT, StudyConfig
 from larl.service.storage.events import canonical_json
 
 NEVER = object()  # equal to no value
@@ -40,7 +40,7 @@ class DefaultReward:
 
 def payload_json(payload: Any) -> str:
     """Return a response dataclass as JSON, always in the same form."""
-    values = {name: value for name, value in vars(payload).items() if DEPLOYMENT.get(name, NEVER) != value}
+    values = {name: value for name, value in vars(payload).items() if LEFT_OUT.get(name, NEVER) != value}
     return canonical_json(values)
 
 

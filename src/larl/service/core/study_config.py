@@ -12,16 +12,19 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from larl._core.validation import InvalidValue
-from larl.client.models import DEPLOYMENT
 from larl.live.agent import Agent
 from larl.live.base import refuse_deployed
 from larl.live.cohort import Cohort
 from larl.live.files import state_arrays
 from larl.policies import from_dict
 from larl.policies._allocation import as_allocation
+from larl.policies._deployment import DEFAULTS, Deployment
 from larl.policies._pooling import pooled_state
 from larl.service.core.state_limit import check_state_size
 from larl.service.core.streams import KeyedStreams, SeededStreams, StudyStreams
+
+# Settings that a response and the journal leave out if they have these values, as those of earlier versions do.
+LEFT_OUT: dict[str, Any] = DEFAULTS | {"time_zone": "UTC"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class StudyConfig:
             raise InvalidValue("study", "fallback", given, "a probability for every arm, with sum 1")
         fallback = tuple(given[arm] for arm in arms) if given else (1.0 / max(len(arms), 1),) * len(arms)
         others = {name: value for name, value in values.items() if name not in ("arms", "fallback", "seed")}
-        others = {name: value for name, value in others.items() if value is not None or name not in DEPLOYMENT}
+        others = {name: value for name, value in others.items() if value is not None or name not in LEFT_OUT}
         config = cls(arms=arms, fallback=fallback, seed=secrets.randbits(62) if seed is None else seed, **others)
         config = replace(config, allocation=_complete(config.allocation))
         if config.is_nightly or config.time_zone != "UTC":
@@ -75,7 +78,7 @@ class StudyConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the configuration as JSON types, without the secret."""
         values = {name: getattr(self, name) for name in SETTINGS}
-        values = {name: value for name, value in values.items() if name not in DEPLOYMENT or value != DEPLOYMENT[name]}
+        values = {name: value for name, value in values.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
         return values | {"arms": list(self.arms), "fallback": list(self.fallback), "policy": dict(self.policy)}
 
     def with_policy(
@@ -121,7 +124,11 @@ class StudyConfig:
     @property
     def is_plain(self) -> bool:
         """Whether the policy itself decides, with one minimum probability for all arms."""
-        return self.allocation == "ucb" and self.warm_up == 0 and not isinstance(self.min_probability, Mapping)
+        return Deployment.create("study", **self._deployment).is_plain
+
+    @property
+    def _deployment(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(Deployment)}
 
     def check_policy(self, limit_state: bool) -> None:
         """Raise InvalidValue if the policy cannot decide in this study."""
@@ -177,15 +184,7 @@ class StudyConfig:
 
     def new_agent(self, number: int) -> Agent | Cohort:
         """Return a new agent for unit `number`, or the cohort of all units."""
-        same: dict[str, Any] = {
-            "min_probability": self.min_probability,
-            "max_delay": self.max_delay,
-            "horizon": self.horizon,
-            "allocation": self.allocation,
-            "update_every": self.update_every,
-            "warm_up": self.warm_up,
-            "warm_up_probabilities": self.warm_up_probabilities,
-        }
+        same: dict[str, Any] = self._deployment | {"max_delay": self.max_delay, "horizon": self.horizon}
         agent: Agent | Cohort
         if self.is_pooled:
             agent = Cohort(self.spec, self.arms, self.seed, pooling=self.pooling, **same)

@@ -6,22 +6,29 @@ from typing import Any
 import numpy as np
 
 from larl.policies import LARLBIC, AdaptiveLARL, Auto, Policy
-from larl.policies.auto.layout import DAMPED_ROTATION, INDEPENDENT_AR1
+from larl.policies._context_scale import ContextScaleState
+from larl.policies.auto.layout import DAMPED_ROTATION, INDEPENDENT_AR1, STATIONARY_AR
+from larl.policies.auto.state import LOG_NO_WEIGHT
 
 Weights = dict[str, float]
 
 
 def _auto(state: Any) -> Weights:
-    """Return the posterior of Auto: latent states of several orders, and three other models; 0 for dropped ones."""
+    """Return the posterior of Auto: latent states of several orders, also with a learnt prior, and three other models.
+
+    Dropped ones have weight 0.
+    """
     populations = state.smc.populations
     names = {INDEPENDENT_AR1: "independent AR(1) arms", DAMPED_ROTATION: "rotating state"}
+    learnt = {STATIONARY_AR: ", learnt prior"}
     labels = [
-        names.get(form, f"order {order}" if order else "constant arms")
+        names.get(form, f"order {order}{learnt.get(form, '')}" if order else "constant arms")
         for form, order in zip(populations.form.tolist(), populations.order.tolist(), strict=True)
     ]
     alive, evidence = populations.alive, populations.evidence
     if not alive.any():  # before the first reward: the prior
-        alive, evidence = ~alive, populations.start_weight[state.smc.rewards[0]]
+        evidence = state.smc.priors.log_weight[state.smc.rewards[0]]
+        alive = evidence > LOG_NO_WEIGHT
     weight = np.zeros(alive.size)
     weight[alive] = np.exp(evidence[alive] - evidence[alive].max())
     return dict(zip(labels, (weight / weight.sum()).tolist(), strict=True))
@@ -48,4 +55,7 @@ def has_model_weights(policy: Policy) -> bool:
 
 def model_weights(policy: Policy, state: Any) -> Weights | None:
     """Return the weight of each model; None if the policy weighs none, or none yet."""
-    return WEIGHTS[type(policy)](state) or None if has_model_weights(policy) else None
+    if not has_model_weights(policy):
+        return None
+    own = state.inner if isinstance(state, ContextScaleState) else state
+    return WEIGHTS[type(policy)](own) or None

@@ -85,6 +85,7 @@ class Database:
         elif max_idle is not None:
             from larl.service.storage import postgres
 
+            postgres.wait_for_server(self.engine)
             self._monitor = postgres.Monitor(self.engine, arguments)
         try:
             with self.writing() as connection:

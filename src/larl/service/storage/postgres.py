@@ -15,6 +15,7 @@ import sqlalchemy as sql
 Result = TypeVar("Result")
 LOG = logging.getLogger("larl.service")
 CONNECT = 2  # seconds to open a connection; libpq has no shorter limit
+FIRST_ATTEMPTS = 5  # to open the first connection: a server that has just started can be slow
 LOCK = 2.0  # seconds to wait for a lock
 STATEMENT = 60.0  # seconds for a statement with all its rows, on the server
 SILENCE = 2.5  # seconds without any byte from the server after which a statement is given up: more than LOCK
@@ -44,6 +45,22 @@ def limits(max_idle: float) -> dict[str, Any]:
         "keepalives_count": 3,
         "options": " ".join(f"-c {name}={value}" for name, value in server.items()),
     }
+
+
+def wait_for_server(engine: sql.Engine) -> None:
+    """Return once the server accepts a connection, or has not answered several times.
+
+    The next connection reports whatever is wrong.
+    """
+    arguments, named = engine.dialect.create_connect_args(engine.url)
+    for _ in range(FIRST_ATTEMPTS - 1):
+        try:
+            psycopg.connect(*arguments, **{**named, "connect_timeout": CONNECT}).close()
+            return
+        except psycopg.errors.ConnectionTimeout:
+            LOG.warning("the database has not answered for %d seconds; trying again", CONNECT)
+        except psycopg.Error:
+            return
 
 
 class LimitedConnection(psycopg.Connection[Any]):
