@@ -1,5 +1,5 @@
 # make paper   reproduce the paper: results/paper/report.html, figures, data and claims
-# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, pooling.md, comparison.md, real-data.md, the tables of diagnose.md and their figures (hours)
+# make docs    regenerate docs/reproduction.md, auto.md, cohort.md, pooling.md, prior.md, comparison.md, real-data.md, the tables of diagnose.md and their figures (hours)
 # make notebooks  run docs/notebooks and write their outputs
 # make test    run all tests, with a temporary PostgreSQL if its programs are installed
 # make test-fast  the tests to run after each change, a minute if kernels are compiled: the laws of every policy and world, agents and
@@ -52,6 +52,8 @@ docs: $(VENV)/core $(VENV)/data
 	$(BIN)/larl report cohorts
 	cp results/cohorts/pooling.md docs/pooling.md
 	cp results/cohorts/images/*.png docs/images/
+	$(BIN)/larl report priors
+	cp results/priors/prior.md docs/prior.md
 	$(BIN)/larl report comparison
 	cp results/comparison/comparison.md docs/comparison.md
 	cp results/comparison/images/*.png docs/images/

@@ -22,11 +22,13 @@ ARMS = (2, 6, 10, 20)
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def filter_steps(x, fields, kind, steps):  # type: ignore[no-untyped-def]
+def filter_steps(x, fields, kind, steps, contexts):  # type: ignore[no-untyped-def]
     # Rewards repeat 0.0 … 0.6.
+    level = np.zeros(kind.arms)
     for t in range(steps):
         for row in range(0, x.shape[0], fields.end):
-            filter_step(x[row : row + fields.end], fields, kind, t, t % 2, 0.1 * (t % 7), 1.0, float(t), 0.6)
+            block, reward = x[row : row + fields.end], 0.1 * (t % 7)
+            filter_step(block, fields, kind, t, t % 2, reward, 1.0, float(t), 0.6, level, contexts, 0)
 
 
 def measure_filters(steps: int = 300) -> float:
@@ -38,10 +40,10 @@ def measure_filters(steps: int = 300) -> float:
         kind = ModelKind(2, int(p), int(form), CONTINUOUS)
         fields, top = field_offsets(kind), smc.populations.top[i]
         x = smc.data[top : top + fields.end * smc.populations.blocks[i]].copy()
-        filter_steps(x, fields, kind, 2)
-        started = time.perf_counter()
-        filter_steps(x, fields, kind, steps)
-        total += time.perf_counter() - started
+        filter_steps(x, fields, kind, 2, smc.context)
+        started = time.process_time()
+        filter_steps(x, fields, kind, steps, smc.context)
+        total += time.process_time() - started
     return total / steps * 1e6
 
 
@@ -56,14 +58,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/bench/auto.json"))
     parser.add_argument("--long", type=int, default=100_000, help="steps of the long trial")
     options = parser.parse_args()
-    agent_step_times(larl.Auto(), worlds.paper(1), 30)  # compile before measuring
+    agent_step_times(larl.Auto(), worlds.paper(1), 30, repeats=1)  # compile before measuring
     results: dict[str, object] = {"filters_us": measure_filters()}
     print(f"Kalman filters of all particles, one step: {results['filters_us']:.0f} µs")
     print("world    steps     mean      p99.9      worst   (µs per decision and update; targets 2,000 and 20,000)")
     for k in (1, 5, 10):
         for steps in (200, 2000):
-            trials = [agent_step_times(larl.Auto(), worlds.paper(k), steps) for _ in range(max(1, 1000 // steps))]
-            found = summary(np.concatenate(trials))
+            found = summary(agent_step_times(larl.Auto(), worlds.paper(k), steps))
             results[f"k={k} T={steps}"] = found
             target = "met" if found["mean"] <= 2000.0 and found["p99.9"] <= 20000.0 else "NOT met"
             print(
@@ -77,7 +78,7 @@ def main() -> None:
         size = found["state_bytes"] / 1e6
         print(f"{arms:4d} {500:9d} {found['mean']:8.0f} {found['p99.9']:10.0f} {found['worst']:10.0f} {size:12.1f}")
     results["state_bytes"] = state_bytes(larl.Auto().init(2))  # constant over time
-    times = agent_step_times(larl.Auto(), worlds.paper(5), options.long)
+    times = agent_step_times(larl.Auto(), worlds.paper(5), options.long, repeats=2)
     tenth = options.long // 10
     tenths = {f"tenth {i + 1}": float(times[i * tenth : (i + 1) * tenth].mean()) for i in range(10)}
     results["long"] = tenths

@@ -108,8 +108,8 @@ Kernels hold no lock and share no memory except the trace.
 
 ## Agent
 
-Wall time of `decide` + `observe` of a `larl.Agent`, 2 arms, one trial. For fast policies most of it is Python: checks, the record of
-the step, and the Decision.
+Processor time of `decide` + `observe` of a `larl.Agent`, 2 arms, one trial; of each step, the shortest of five repetitions. For fast
+policies most of it is Python: checks, the record of the step, and the Decision.
 
 {table(["policy", "p50, µs", "p99, µs", "State"], agents)}
 """
@@ -211,7 +211,7 @@ def auto(data: Data) -> str:
     tenths = list(data["long"].values())
     return f"""## Auto in an agent
 
-Wall time of `decide` + `observe` of a `larl.Agent` with Auto, 2 arms.
+Processor time of `decide` + `observe` of a `larl.Agent` with Auto, 2 arms; of each step, the shortest of five repetitions.
 
 {table(["world and steps", "mean, µs", "p99.9, µs", "maximum, µs"], rows)}
 

@@ -145,9 +145,12 @@ class Shell:
             assert same_text(done.output) == same_text(command.output), str(command)
 
 
+PROGRESS = re.compile(r"^ *\d+%  .*(steps/s|left| in \d+:\d\d).*\n", re.MULTILINE)  # of commands that take two seconds
+
+
 def same_text(output: str) -> str:
-    """Return the output without line ends' spaces and without durations."""
-    return re.sub(r"\d+\.\d s\b", "… s", re.sub(r" +$", "", output, flags=re.M)).strip()
+    """Return the output without line ends' spaces, durations and lines of progress."""
+    return re.sub(r"\d+\.\d s\b", "… s", re.sub(r" +$", "", PROGRESS.sub("", output), flags=re.M)).strip()
 
 
 def run_python(code: str, folder: Path) -> str:

@@ -22,6 +22,7 @@ MODULES = [
     "logs",
     "plots",
     "policies",
+    "priors",
     "study",
     "tables",
     "theory",

@@ -35,3 +35,23 @@ def test_pages_fit_a_phone_and_search_works_without_a_server() -> None:
             tab.press("End")  # the search starts when a key is released
             tab.eventually("document.querySelector('.md-search-result__list').innerText.includes('regret floor')")
             assert not tab.errors
+
+
+# How far the first column of the widest table is from the left edge, after the table was scrolled to its end.
+FIRST_COLUMN = """(() => {
+  const wide = [...document.querySelectorAll(".md-typeset__scrollwrap")].filter((each) => each.querySelector(".key"))
+    .sort((one, other) => other.scrollWidth - one.scrollWidth)[0];
+  wide.scrollLeft = wide.scrollWidth;
+  return [wide.scrollLeft > 0, Math.abs(wide.querySelector(".key").getBoundingClientRect().left
+    - wide.getBoundingClientRect().left) < 2];
+})()"""
+
+
+@pytest.mark.timing
+@pytest.mark.needs("chromium", "site")
+def test_first_column_of_a_wide_table_stays_in_view() -> None:
+    with running_browser() as browser, browser.tab() as tab:
+        tab.resize(1280, 900)
+        tab.open((SITE / "real-data.html").as_uri())
+        tab.eventually("document.querySelector('.md-typeset__scrollwrap .key') !== null")
+        assert tab.evaluate(FIRST_COLUMN) == [True, True]

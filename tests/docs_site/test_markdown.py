@@ -94,7 +94,8 @@ def shown(data: dict[str, str]) -> dict[str, Any]:
         ("c_{a_t}ᵀ", "c<sub>a<sub>t</sub></sub>ᵀ"),
         ("M^s, (x)^{−1/2}", "M<sup>s</sup>, (x)<sup>−1/2</sup>"),
         ("max_a μ_a, ‖x‖_V", "max<sub>a</sub> μ<sub>a</sub>, ‖x‖<sub>V</sub>"),
-        ("run_block, x_y_z, larl_client", "run_block, x_y_z, larl_client"),
+        ("σ_max(Γ), UCB_a, Pβ_a", "σ<sub>max</sub>(Γ), UCB<sub>a</sub>, Pβ<sub>a</sub>"),
+        ("run_block, x_y_z, larl_client, mu_low", "run_block, x_y_z, larl_client, mu_low"),
         ("<code>z_t</code> <a href='#z_t'>z_t</a>", "<code>z_t</code> <a href='#z_t'>z<sub>t</sub></a>"),
         ("<h2 id='z_t'>z_t</h2>", "<h2 id='z_t'>z_t</h2>"),
     ],
@@ -111,5 +112,30 @@ def test_indented_block_is_a_formula_and_fenced_block_is_not() -> None:
 
 
 def test_cells_get_a_class_by_length() -> None:
-    row = "<tr><td>1.2 ± 0.1</td><td>" + "word " * 20 + "</td></tr>"
-    assert re.findall(r'class="(\w+)"', typeset(row)) == ["short", "long"]
+    row = "<table><tr><td>1.215 ± 0.012</td><td>k = 1, stationary</td><td>" + "word " * 20 + "</td></tr></table>"
+    assert re.findall(r'class="(\w+)"', typeset(row)) == ["short", "text", "long"]
+
+
+def test_first_column_stays_in_view_if_there_are_many_columns_and_it_is_narrow() -> None:
+    def classes(first: str, columns: int) -> list[str]:
+        row = f"<tr>\n<td>{first}</td>" + "<td>1</td>" * (columns - 1) + "</tr>"
+        return re.findall(r'class="([\w ]+)"', typeset(f"<table>{row * 2}</table>"))
+
+    assert classes("Auto", 6) == ["short key", *["short"] * 5] * 2
+    assert classes("Auto", 5) == ["short"] * 10
+    assert classes("a long name of a row, " * 3, 6) == ["long", *["short"] * 5] * 2
+    assert "key" not in typeset("<table><tr><th colspan='2'>k</th></tr><tr>" + "<td>1</td>" * 6 + "</tr></table>")
+
+
+def test_figure_is_a_link_to_its_file_but_an_embedded_image_is_not() -> None:
+    figure = '<img alt="Regret" src="images/regret.png" />'
+    link = '<a class="figure" href="images/regret.png" title="Open in full size">'
+    assert typeset(f"<p>{figure}</p>") == f"<p>{link}{figure}</a></p>"
+    embedded = '<p><img alt="" src="data:image/png;base64,iVBO" /></p>'
+    assert typeset(embedded) == embedded
+
+
+def test_type_without_a_description_has_no_dash() -> None:
+    item = '<li><code>UnitInfo</code>\n –\n <div class="doc-md-description">\n{}\n</div></li>'
+    assert typeset(item.format("")) == "<li><code>UnitInfo</code></li>"
+    assert typeset(item.format("<p>A unit.</p>")) == item.format("<p>A unit.</p>")

@@ -18,7 +18,7 @@ import larl
 from larl import worlds
 from larl.reports.grids import point_name
 from larl.reports.paper import Scope, experiments, reproduce
-from larl.reports.paper.claims import HOLDS, VERDICTS, Claim
+from larl.reports.paper.claims import FAILS, HOLDS, VERDICTS, Claim
 from larl.reports.paper.experiments import (
     ORDERS,
     baselines,
@@ -228,3 +228,15 @@ def test_pages_escape_html():
         assert "<c>" not in text
         assert "<h>" not in text
     assert r"<script>\|" in claims_markdown([claim], "larl paper")
+
+
+def test_markdown_has_every_claim_once_in_the_section_of_its_place_and_counts_verdicts():
+    places = {"§5.1": "LARL and its baselines", "Fig. 2": "Published regret", "App. E": "The number of past steps"}
+    places |= {"§4.2": "Theory", "not in the paper": "LARL and its baselines"}
+    claims = [Claim(f"claim {place}", place, "1", HOLDS if "§" in place else FAILS, "") for place in places]
+    page = claims_markdown(claims, "larl paper")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    for claim in claims:
+        assert page.count(f"| {claim.claim} |") == 1
+        assert f"| {claim.claim} |" in sections[places[claim.where]]
+    assert f"“{HOLDS}”: 2; “{FAILS}”: 3." in page

@@ -173,13 +173,13 @@ def test_differences_are_paired_by_window():
 def test_losses_name_the_problem_the_baseline_and_the_difference():
     lost = outcome("lost", Auto=[10.0, 11.0, 12.0], UCB=[30.0, 31.0, 32.5], LARL=[31.0, 33.0, 32.0])
     won = outcome("won", Auto=[40.0, 41.0, 42.0], UCB=[30.0, 31.0, 32.5], LARL=[0.0, 60.0, -20.0])
-    auto, fixed = summary.losses([lost, won]).splitlines()
-    assert auto.startswith(
-        "- **Auto** earns less than the best baseline in 1 of 2 problems, clearly in 1: lost (−20.2 ("
-    )
-    assert "to UCB" in auto
-    assert auto.endswith("It is clearly ahead in 1.")
-    assert fixed.startswith("- **LARL** earns less than the best baseline in 1 of 2 problems, clearly in 0.")
+    auto, listed, fixed = summary.losses([lost, won]).splitlines()
+    assert auto.startswith("- **Auto** earns less than the best baseline in 1 of 2 problems.")
+    assert auto.endswith("It is clearly ahead in 1 and clearly behind in 1:")
+    assert listed.startswith("    - lost: −20.2 (")
+    assert listed.endswith("), compared with UCB")
+    assert fixed.startswith("- **LARL** earns less than the best baseline in 1 of 2 problems.")
+    assert fixed.endswith("It is clearly ahead in 0 and clearly behind in 0.")
     table = summary.summary_table([lost, won])
     assert table.loc["UCB", "Auto minus it"].startswith("−5.2 ±")
     assert table.loc["UCB", ["Auto ahead", "Auto behind"]].tolist() == ["1", "1"]

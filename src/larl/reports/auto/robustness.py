@@ -166,8 +166,9 @@ a past.
 
 {markdown(change_table(results["changes"], results["changes-fresh"]), "change")}
 
-## Constant means
+## Constant means, by arms and horizon
 
-Noise with standard deviation 1; the best arm is 0.5 above the others, which are spread over 0.5.
+Noise with standard deviation 1; the best arm is 0.5 above the others, which are spread over 0.5. "Wrong at the end" is
+the share of trials in which the arm of the last step, of Auto or UCB, is not the best.
 
 {markdown(constant_table(constant), "world")}"""

@@ -135,8 +135,11 @@ def never_worse(rows: dict[str, dict[str, Floats]]) -> str:
         if difference.mean() > 2.0 * error:
             worse.append(f"{name} ({difference.mean():.1f} ± {error:.1f} more)")
     if not worse:
-        return "In no population is it worse than Auto alone by more than two standard errors."
-    return f"It is worse than Auto alone, by more than two standard errors, in: {', '.join(worse)}."
+        return "In no population of this page is it worse than Auto alone by more than two standard errors."
+    return (
+        "CohortLARL with partial pooling has more regret per unit than Auto alone, by more than two standard errors, "
+        f"in these populations of this page: {', '.join(worse)}."
+    )
 
 
 def make_page(

@@ -6,7 +6,7 @@ from html import escape
 
 from matplotlib.figure import Figure
 
-from larl.reports.paper.claims import CHANGED, FAILS, HOLDS, OPEN, UNINFORMATIVE, Claim
+from larl.reports.paper.claims import CHANGED, FAILS, HOLDS, OPEN, UNINFORMATIVE, VERDICTS, Claim
 from larl.reports.paper.settings import GLOSSARY
 from larl.simulation.figure import image
 
@@ -26,6 +26,13 @@ td:first-child { min-width: 13rem; } .verdict { min-width: 7rem; font-weight: 60
 .bad { color: #d55e00; }
 @media (prefers-color-scheme: dark) { .good { color: #56b4e9; } .part { color: #e69f00; } .bad { color: #ff8f4d; } }
 """
+# Sections of docs/reproduction.md, by where the paper makes a claim; claims from elsewhere are in the first one.
+SECTIONS = {
+    "LARL and its baselines": ("§5",),
+    "Published regret": ("Fig. 2",),
+    "The number of past steps": ("App. E",),
+    "Theory": ("§3", "§4"),
+}
 CLASSES = {HOLDS: "good", CHANGED: "part", UNINFORMATIVE: "part", FAILS: "bad", OPEN: ""}
 
 
@@ -79,11 +86,24 @@ def claims_markdown(claims: Sequence[Claim], command: str) -> str:
         "standard errors.",
         "",
         *(line for paragraph in GLOSSARY for line in (paragraph, "")),
-        "| claim | where | verdict | measured | note |",
-        "| --- | --- | --- | --- | --- |",
+        f"Claims by verdict: {count_verdicts(claims)}.",
     ]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(claim)) + " |" for claim in claims]
+    for section in SECTIONS:
+        if rows := [claim for claim in claims if _section(claim) == section]:
+            lines += ["", f"## {section}", "", "| claim | where | verdict | measured | note |", "| --- " * 5 + "|"]
+            lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(claim)) + " |" for claim in rows]
     return "\n".join(lines) + "\n"
+
+
+def count_verdicts(claims: Sequence[Claim]) -> str:
+    """Return the number of claims with each verdict, as text."""
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+    return "; ".join(f"“{verdict}”: {count}" for verdict, count in counts.items() if count)
+
+
+def _section(claim: Claim) -> str:
+    found = (name for name, places in SECTIONS.items() if claim.where.startswith(places))
+    return next(found, next(iter(SECTIONS)))
 
 
 def _cells(claim: Claim) -> tuple[str, ...]:

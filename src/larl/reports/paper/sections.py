@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from larl.reports.paper import lookback_claims, theory_claims
-from larl.reports.paper.claims import VERDICTS, Claim
+from larl.reports.paper.claims import Claim
 from larl.reports.paper.experiments import ORDERS, Scope, robustness_worlds, world_name
-from larl.reports.paper.report import claims_html, figure_html, table_html
+from larl.reports.paper.report import claims_html, count_verdicts, figure_html, table_html
 from larl.reports.paper.settings import GLOSSARY
 from larl.simulation import plots
 from larl.simulation.result import Result
@@ -38,14 +38,12 @@ def select_policies(result: Result, policies: Sequence[str]) -> Result:
 
 def summary_section(claims: list[Claim], scope: Scope) -> Section:
     """Return the section with all claims and the number of each verdict."""
-    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    summary = "; ".join(f"“{verdict}”: {count}" for verdict, count in counts.items() if count)
     html = paragraphs_html(
         "Trella, Dempsey, Gazi, Xu, Doshi-Velez and Murphy (2025) study bandits whose mean rewards depend on a "
         "latent auto-regressive state, and propose LARL. This page repeats their experiments with a new "
         f"implementation ({scope.trials:,} trials each, seed {scope.seed}) and gives a verdict on every claim. Number "
-        f"of claims by verdict: {summary}. Intervals are 95% intervals, ± is one standard error. All policies of a "
-        "comparison get the same random numbers.",
+        f"of claims by verdict: {count_verdicts(claims)}. Intervals are 95% intervals, ± is one standard error. "
+        "All policies of a comparison get the same random numbers.",
         *GLOSSARY,
     )
     return Section(f"<h2>The claims</h2>{html}{claims_html(claims)}", [], {}, {})

@@ -153,15 +153,14 @@ def losses(outcomes: Sequence[Outcome]) -> str:
         rivals = [best_policy(outcome, baselines=True) for outcome in played]
         below = [outcome.share(name) < outcome.share(rival) for outcome, rival in zip(played, rivals, strict=True)]
         verdicts = [verdict(outcome, name, rival) for outcome, rival in zip(played, rivals, strict=True)]
-        listed = ", ".join(
-            f"{outcome.problem.name} ({_difference(outcome, name, rival)}, to {rival})"
+        listed = [
+            f"\n    - {outcome.problem.name}: {_difference(outcome, name, rival)}, compared with {rival}"
             for outcome, rival, found in zip(played, rivals, verdicts, strict=True)
             if found < 0
-        )
+        ]
         lines.append(
-            f"- **{name}** earns less than the best baseline in {sum(below)} of {len(played)} problems, "
-            f"clearly in {verdicts.count(-1)}{': ' + listed if listed else ''}. "
-            f"It is clearly ahead in {verdicts.count(1)}."
+            f"- **{name}** earns less than the best baseline in {sum(below)} of {len(played)} problems. It is clearly "
+            f"ahead in {verdicts.count(1)} and clearly behind in {len(listed)}{':' if listed else '.'}{''.join(listed)}"
         )
     return "\n".join(lines)
 
