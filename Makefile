@@ -68,7 +68,7 @@ site: $(VENV)/site
 	$(SITE)
 
 test: $(VENV)/test
-	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS)
+	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS) --max-worker-restart 1
 
 test-fast: $(VENV)/test
 	$(BIN)/pytest --numprocesses $(WORKERS) -m 'not timing' $(FAST)

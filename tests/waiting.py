@@ -6,7 +6,7 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 PATIENCE = 120.0  # seconds to wait for a condition
-HANGS = 3600.0  # seconds until a command counts as hanging; compiling everything takes minutes
+HANGS = 1200.0  # seconds until a command counts as hanging; compiling everything takes minutes
 PAUSE = 0.05  # seconds between two calls
 
 

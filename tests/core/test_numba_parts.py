@@ -8,8 +8,15 @@ import pytest
 from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_enable_stats
 
-from larl._core.compile import entry_point, inner
-from larl._core.numba_parts import ATTRIBUTES, PLAIN_NUMBA, missing_attributes
+from larl._core.compile import entry_point, inner, kernel
+from larl._core.numba_parts import (
+    ATTRIBUTES,
+    CACHE_ATTRIBUTES,
+    CACHE_INSTANCE_ATTRIBUTES,
+    PLAIN_NUMBA,
+    can_cache,
+    missing_attributes,
+)
 from tests.core.test_compile import run_python
 
 # Prints whether the pipeline is used, and a digest of a comparison and of an agent's decisions.
@@ -60,6 +67,40 @@ def test_plain_numba_gives_same_results() -> None:
         "this numba lacks finalize_object in numba.core.codegen.JITCodeLibrary._finalize_specific"
     )
     assert last.split() == ["False", digest]
+
+
+def add_one(x: float) -> float:
+    return x + 1
+
+
+def test_processes_that_cache_a_kernel_at_once_do_not_share_a_file() -> None:
+    """Another process saves the kernel for other arguments between the two writes of this one: index and code."""
+    here, there = kernel(add_one), kernel(add_one)
+    files: list[Any] = [each._cache._cache_file for each in (here, there)]
+    files[0].flush()
+    old_index = files[0]._load_index()
+    save_data = files[0]._save_data
+
+    def save_data_later(*arguments: Any) -> None:
+        files[1]._load_index = lambda: dict(old_index)  # read before the index of `here` was written
+        assert there(1.5) == 2.5
+        save_data(*arguments)
+
+    files[0]._save_data = save_data_later
+    assert here(1) == 2
+    later = kernel(add_one)
+    assert later(1.5) == 2.5
+    assert later(1) == 2
+    assert sum(later.stats.cache_hits.values()) == 1  # the entry of `here` is lost, that of `there` is used
+
+
+def test_without_unique_names_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_cache()
+    assert missing_attributes(CACHE_ATTRIBUTES, CACHE_INSTANCE_ATTRIBUTES) == []
+    target: Any = pydoc.locate("numba.core.caching.IndexDataCacheFile")
+    monkeypatch.delattr(target, "_data_name")
+    with pytest.warns(RuntimeWarning, match=r"lacks .*_data_name.* in every process"):
+        assert not can_cache()
 
 
 class Pair(NamedTuple):

@@ -20,7 +20,7 @@ from numba.core import event
 from numba.extending import overload
 
 from larl._core.kernel_cache import cache_folder
-from larl._core.numba_parts import PIPELINE, SEPARATE, compile_once_for_literals
+from larl._core.numba_parts import PIPELINE, SEPARATE, can_cache, compile_once_for_literals, use_unique_cache_names
 
 config: Any = numba.config
 
@@ -36,7 +36,7 @@ PER_ARRAY = INNER | SEPARATE
 # Inlining avoids passing a State by value, which can cost more than the step itself.
 INLINE = INNER | {"forceinline": True}
 
-_FOLDER = cache_folder()
+_FOLDER, _CAN_CACHE = cache_folder(), can_cache()
 F = TypeVar("F", bound=Callable[..., Any])
 POLICY_NAMES: dict[type, str] = {}  # State class: name of its policy
 _ENTRY_POINTS: dict[Any, str] = {}  # compiled function that takes States from Python: whether it is cached, as text
@@ -73,11 +73,13 @@ cast(Any, event).register("numba:compile", compilations)
 
 
 def kernel(function: F) -> F:
-    """Compile `function`; its machine code is stored in `cache_folder()` for later processes."""
+    """Compile `function`; its machine code is stored in `cache_folder()` for later processes, if numba allows it."""
+    if not _CAN_CACHE:
+        return cast(F, numba.njit(**OPTIONS)(function))
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER)
     try:
-        return cast(F, numba.njit(cache=True, **OPTIONS)(function))
+        return cast(F, use_unique_cache_names(numba.njit(cache=True, **OPTIONS)(function)))
     finally:
         config.CACHE_DIR = before
 

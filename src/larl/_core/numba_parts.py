@@ -1,4 +1,7 @@
-"""numba's private API, all of it in this module: a compiler pipeline that compiles the callees of kernels faster.
+"""numba's private API, all of it in this module: safe files of machine code, and a pipeline that compiles faster.
+
+Files: processes that compile the same kernel for different arguments can choose the same name for their files, and
+numba would then load the machine code of one for the arguments of the other. `use_unique_cache_names` prevents this.
 
 For every function, numba optimises its code together with the code of all functions that it calls, and emits machine
 code for it; a function at depth n of the calls is optimised n times. Only the kernel at the top needs machine code. So
@@ -12,7 +15,9 @@ Results are the same bit for bit; only the compile time differs.
 """
 
 import os
+import uuid
 import warnings
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, cast
 
@@ -42,12 +47,21 @@ INSTANCE_ATTRIBUTES = {
     "library": "numba.core.typed_passes.BaseNativeLowering.run_pass",
     "targetctx": "numba.core.typed_passes.BaseNativeLowering.run_pass",
 }
+# The same for the files of machine code.
+CACHE_ATTRIBUTES = ("numba.core.caching.IndexDataCacheFile._data_name",)
+CACHE_INSTANCE_ATTRIBUTES = {
+    "_cache": "numba.core.dispatcher.Dispatcher.enable_caching",
+    "_cache_file": "numba.core.caching.Cache._save_overload",
+    "_data_name": "numba.core.caching.IndexDataCacheFile.save",
+}
 
 
-def missing_attributes() -> list[str]:
-    """The attributes of numba and llvmlite that the pipeline uses and the installed versions do not have."""
-    missing = [path for path in ATTRIBUTES if _find(path) is None]
-    for name, method in INSTANCE_ATTRIBUTES.items():
+def missing_attributes(
+    paths: Iterable[str] = ATTRIBUTES, instances: Mapping[str, str] = INSTANCE_ATTRIBUTES
+) -> list[str]:
+    """The attributes of numba and llvmlite that larl uses, by default in the pipeline, and that are not there."""
+    missing = [path for path in paths if _find(path) is None]
+    for name, method in instances.items():
         if name not in getattr(getattr(_find(method), "__code__", None), "co_names", ()):
             missing.append(f"{name} in {method}")
     return missing
@@ -75,6 +89,29 @@ def _can_use_pipeline() -> bool:
         text = f"this numba lacks {', '.join(missing)}: larl compiles more slowly, with the same results"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     return not missing
+
+
+def can_cache() -> bool:
+    """Return whether machine code can be kept between processes; warn if it cannot."""
+    missing = missing_attributes(CACHE_ATTRIBUTES, CACHE_INSTANCE_ATTRIBUTES)
+    if missing:
+        text = f"this numba lacks {', '.join(missing)}: larl compiles its kernels again in every process"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return not missing
+
+
+def use_unique_cache_names(dispatcher: Any) -> Any:
+    """Return the kernel; a file of its machine code never gets the name that another process chooses.
+
+    numba numbers the files of a kernel. Its index is read, extended and written without a lock: if two processes do so
+    at once for different arguments, both use the same number, and the index can lead to the wrong file. With unique
+    names, one of the two entries can be lost; its code is then compiled again.
+    """
+    cache = getattr(dispatcher, "_cache", None)
+    if cache is not None:  # numba.njit returns the plain function if uncompiled
+        numbered = cache._cache_file._data_name
+        cache._cache_file._data_name = lambda number: f"{numbered(number).removesuffix('.nbc')}-{uuid.uuid4().hex}.nbc"
+    return dispatcher
 
 
 def compile_once_for_literals(dispatcher: Any) -> Any:
