@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from larl.priors.population import (
+from larl.priors.hierarchy import (
     SPREAD_SHARE,
     SPREAD_UNITS,
     STEP,
@@ -14,6 +14,7 @@ from larl.priors.population import (
     expand,
     fit_population,
     log_evidence,
+    log_unit_evidence,
     stencil,
 )
 
@@ -66,11 +67,12 @@ def test_moments_and_evidence_given_the_spread_equal_those_of_the_joint_distribu
     densities = a * math.log(b) - math.lgamma(a) - a * np.log(fit.spread) - b / fit.spread
     evidence += densities.sum() + size * 0.5 * math.log(2.0 * math.pi * 2.0 / (SPREAD_UNITS + n))
     units = [conditional_mode(each, fit.mean, fit.spread) for each in expansions]
-    log_joint = -0.5 * fit.mean @ fit.mean / (1.0 - SPREAD_SHARE)
+    log_joint = 0.0
     for u, each in zip(units, expansions, strict=True):
         log_joint += each.constant + each.h @ u - 0.5 * u @ each.curvature @ u
         log_joint -= 0.5 * (u - fit.mean) @ inverse @ (u - fit.mean)
-    assert log_evidence(log_joint, expansions, fit) == pytest.approx(evidence, rel=1e-10)
+    unit_evidence = log_unit_evidence(log_joint, expansions, fit.spread)
+    assert log_evidence(unit_evidence, n, fit) == pytest.approx(evidence, rel=1e-10)
 
 
 def test_spread_is_a_fixed_point_of_the_em_algorithm():

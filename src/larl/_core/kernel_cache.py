@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,10 @@ KERNEL_SOURCES = (
 )
 
 
-def source_digest() -> str:
-    """Sixteen hex digits that change whenever a source that can be compiled into a kernel changes."""
+def source_digest(patterns: Iterable[str] = KERNEL_SOURCES) -> str:
+    """Sixteen hex digits that change whenever a source changes, by default one that can be compiled into a kernel."""
     digest = hashlib.sha256()
-    for pattern in KERNEL_SOURCES:
+    for pattern in patterns:
         for path in sorted(PACKAGE.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

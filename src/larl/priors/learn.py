@@ -13,7 +13,7 @@ from larl.logs.steps import LogSteps, load_steps
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.parameters import prior_of
 from larl.policies.auto.prior import MAX_ORDER, Prior, PriorComponent
-from larl.priors.population import ITERATIONS, ModelFit, default_prior, fit_model
+from larl.priors.population import FIT_STEPS, ModelFit, default_prior, fit_model
 from larl.priors.summaries import summarise_units
 from larl.priors.units import Unit, make_unit, model_kind, reward_model
 
@@ -94,7 +94,7 @@ def learn_prior(
     columns = {"time": time, "action": action, "reward": reward, "unit": unit}
     found = _read_logs(logs, columns, arms, day_first, owner)
     names, model, units = _make_units(found, rewards, owner)
-    with Progress(len(orders) * (ITERATIONS + 2), progress) as bar:
+    with Progress(len(orders) * FIT_STEPS, progress) as bar:
         bar.title = "prior"
         fits = fit_orders(units, len(names), model, orders, lambda: bar.advance_untimed(1))
     chosen = weigh(fits)

@@ -11,7 +11,7 @@ from larl._core.files import write_atomically
 from larl._core.validation import instance, path_like
 from larl.diagnosis.figures import DARK, LIGHT, Theme, new_figure
 from larl.diagnosis.page import render_document, render_picture, render_table
-from larl.policies.auto.prior import Prior, describe_rows
+from larl.policies.auto.prior import COLUMNS, Prior, describe_rows
 from larl.priors.summaries import ar_process
 from larl.priors.units import Floats
 
@@ -48,7 +48,7 @@ def render_page(prior: Prior) -> str:
     """Return the page as HTML."""
     about = f"{prior.units:,} units with {prior.steps:,} {prior.rewards} rewards; arms: {', '.join(prior.arms)}."
     parts = [f"<p>{escape(about)}</p>", _picture("autocorrelation", prior)]
-    header = ["parameter", "mean", "90% of units"]
+    header = ["parameter", *COLUMNS]
     for part in prior.components:
         parts += [
             f"<h2>Order {part.order}, probability {part.weight:.2f}</h2>",

@@ -34,6 +34,7 @@ FORMAT = "larl.prior"
 SCHEMA = 1
 MAX_ORDER = 50  # of the latent state
 QUANTILE_95 = 1.6448536269514722  # of the standard normal distribution
+COLUMNS = ("population mean", "its 90% interval", "90% of units")  # of the table of a component
 T = TypeVar("T")
 
 
@@ -185,7 +186,7 @@ class Prior:
         return "\n\n".join([head, *(describe(part, self.arms) for part in self.components)])
 
     def _repr_html_(self) -> str:
-        header = ("parameter", "population mean", "90% of units")
+        header = ("parameter", *COLUMNS)
         rows = [row for part in self.components for row in describe_rows(part, self.arms)]
         return html_table(repr(self).strip("<>"), rows, header)
 
@@ -212,31 +213,33 @@ class Prior:
 
 def describe(part: PriorComponent, arms: Sequence[str]) -> str:
     """Return a component as a table of text."""
-    header = ("", "mean", "90% of units")
-    rows = [header, *describe_rows(part, arms)]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in (1, 2))]) for row in rows]
+    rows = [("", *COLUMNS), *describe_rows(part, arms)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([f"Order {part.order}, probability {part.weight:.2f}", *(line.rstrip() for line in lines)])
 
 
-def describe_rows(part: PriorComponent, arms: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return name, population mean and the central 90% of units, for each parameter."""
-    mean, spread = np.array(part.mean), np.array(part.spread)
-    p = part.order
+def describe_rows(part: PriorComponent, arms: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Return name, population mean, its 90% interval and the central 90% of units, for each parameter."""
+    mean, p = np.array(part.mean), part.order
+    error, spread = np.sqrt(np.diag(part.mean_covariance)), np.array(part.spread)
 
-    def row(label: str, i: int, transform: Callable[[float], float]) -> tuple[str, str, str]:
-        low, high = (transform(mean[i] + side * QUANTILE_95 * spread[i]) for side in (-1.0, 1.0))
-        return label, f"{transform(mean[i]):.2f}", f"{low:.2f} … {high:.2f}"
+    def row(label: str, i: int, transform: Callable[[float], float]) -> tuple[str, str, str, str]:
+        def interval(sd: float) -> str:
+            low, high = (transform(mean[i] + side * QUANTILE_95 * sd) for side in (-1.0, 1.0))
+            return f"{low:.2f} … {high:.2f}"
+
+        return label, f"{transform(mean[i]):.2f}", interval(error[i]), interval(spread[i])
 
     rows = [row(f"partial autocorrelation {j + 1}", j, math.tanh) for j in range(p)]
     rows += [row(f"size of β, {arm}", p + i, float) for i, arm in enumerate(arms)]
     rows.append(row("noise variance ÷ shock variance", p + len(arms), exp_or_large))
     rows.append(row("sd of levels ÷ sd of shocks", p + len(arms) + 3, exp_or_large))
-    rows += [(f"expected level, {arm}", f"{part.level[i]:.2f}", "") for i, arm in enumerate(arms)]
+    rows += [(f"expected level, {arm}", f"{part.level[i]:.2f}", "", "") for i, arm in enumerate(arms)]
     same = list(zip(arms, part.same_sign, strict=True))[1:]
-    rows += [(f"probability that β of {arm} has the sign of {arms[0]}", f"{q:.2f}", "") for arm, q in same]
+    rows += [(f"probability that β of {arm} has the sign of {arms[0]}", f"{q:.2f}", "", "") for arm, q in same]
     if part.errors > 0.0:
-        rows.append(("sd of a latent shock", f"{part.shock_sd:.3g}", ""))
+        rows.append(("sd of a latent shock", f"{part.shock_sd:.3g}", "", ""))
     return rows
 
 

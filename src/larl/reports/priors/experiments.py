@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from larl._core.files import write_atomically
-from larl._core.kernel_cache import source_digest
+from larl._core.kernel_cache import KERNEL_SOURCES, source_digest
 from larl.policies import LARLBIC, Auto, KalmanOracle, Random
 from larl.policies.auto.prior import QUANTILE_95, Prior
 from larl.priors import learn_prior
@@ -111,7 +111,8 @@ def run_all(folder: Path, scope: Scope, advance: Callable[[], None]) -> dict[str
     for number, (name, setting) in enumerate(populations().items()):
         for pilot in range(scope.pilots):
             path = folder / f"{number}-{pilot}.json"
-            key = f"{source_digest()} {name} {scope}"
+            code = source_digest((*KERNEL_SOURCES, "priors/*.py"))
+            key = f"{code} {name}, {scope.new_units} new units, seed {scope.seed}"  # any number of pilots
             values = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
             if values.get("key") != key:
                 values = run_pilot(name, setting, pilot, scope, advance) | {"key": key}

@@ -92,10 +92,12 @@ service, whose policy is JSON, and a study file: `prior = "prior.json"`, relativ
 Auto describes a unit by coordinates θ: partial autocorrelations of the latent state, the arms' loadings on it, noise
 and levels ([theory, section 11](theory.md)). For each order of the state, θ of unit i is N(m, diag s). The default
 prior of Auto is split into a part for m (90% of its variance) and a part for the spread s between units (10%, worth two
-units), so without units nothing changes. The likelihoods of the units are expanded around their modes (Laplace's
-method), and m and s follow by the EM algorithm. The state starts from its stationary distribution. The prior of a new
-unit is N(m, V + diag s), with V the posterior covariance of m. It also has expected levels of the arms, the
-probability that two arms have the same sign of β, and the scale of the rewards, so rewards must keep their unit.
+units), so without units nothing changes. A first fit expands the likelihoods of the units around their modes (Laplace's
+method), and m and s follow by the EM algorithm. Then the parameters of each unit are integrated out by importance
+sampling: in a short log, noise and partial autocorrelations are hardly told apart, and modes alone would bias m. The
+state starts from its stationary distribution. The prior of a new unit is N(m, V + diag s), with V the posterior
+covariance of m. It also has expected levels of the arms, the probability that two arms have the same sign of β, and the
+scale of the rewards, so rewards must keep their unit.
 
 A prior has at most three orders: the two most probable and the largest. Auto gives them half of the probability; the
 other half stays with its default models, in case a unit is unlike the others.
@@ -117,16 +119,14 @@ The same after a pilot of 20 units in a world of another order: k = 1, or k = 5 
 
 ## Coverage of the intervals
 
-Share, in percent, of 90% intervals of the population's partial autocorrelations, from `mean_covariance`, that
-cover the truth, if the order is known; {scope.pilots} pilots, ± one standard error over pilots.
+Share, in percent, of 90% intervals of the population's mean partial autocorrelations, as `print(prior)` shows them,
+that cover the truth, if the order is known; {scope.pilots} pilots, ± one standard error over pilots.
 
 {coverage_table(results)}
 
 ## Limits
 
-- The intervals of the population are too short: Laplace's method uses the mode of each unit, and partial
-  autocorrelations and noise of a short log are hardly told apart, so the estimates are shrunk. For this reason
-  `print(prior)` does not show them.
+- The intervals of the population's mean take the spread between units as known, and the order as right.
 - A pilot in another world can cost more than it gains where the default models are slow to take over (k = 10).
 - One normal distribution for each order: two kinds of people become one wide distribution.
 - Contexts are not part of the learnt prior; `Auto(context=…, prior=…)` uses its default prior for their effects.
