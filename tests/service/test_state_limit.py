@@ -5,6 +5,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import larl
@@ -63,6 +64,40 @@ def test_estimate_is_near_the_size() -> None:
             check_state_size(policy.to_dict(), arms, None, pooling)
         estimate = float(re.findall(r"about (\S+) MB", caught.value.accepted)[0])
         assert estimate == pytest.approx(_state_bytes(policy, arms, pooling) / 1e6, rel=0.1)
+
+
+def prior_of(arms: int) -> larl.Prior:
+    size = arms + 5
+    part = larl.priors.PriorComponent(
+        order=1,
+        weight=1.0,
+        mean=[0.0] * size,
+        mean_covariance=np.zeros((size, size)).tolist(),
+        spread=[0.5] * size,
+        level=[0.0] * arms,
+        same_sign=[0.5] * arms,
+        errors=0.0,
+        shock_sd=0.0,
+    )
+    names = [str(arm) for arm in range(arms)]
+    return larl.Prior(arms=names, rewards="continuous", units=1, steps=2, components=[part])
+
+
+def test_number_of_arms_of_a_prior_is_not_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, measure = [], state_limit._size
+
+    def size(*given: Any) -> int | None:
+        sizes.append(measure(*given))
+        return sizes[-1]
+
+    monkeypatch.setattr(state_limit, "_size", size)
+    state_limit._measure.cache_clear()
+    policy = larl.Auto(prior=prior_of(20), orders=range(1, 61), particles=160)
+    with pytest.raises(InvalidValue, match=r"such as (orders|particles|memory)") as caught:
+        check_state_size(policy.to_dict(), 20, None, "none")
+    assert "arms ≤" not in caught.value.accepted
+    assert max(each or 0 for each in sizes) < 10 * state_limit.MAX_STATE  # no large State is created
+    check_state_size(larl.Auto(prior=prior_of(6)).to_dict(), 6, None, "none")
 
 
 def test_usual_policies_are_accepted() -> None:

@@ -25,6 +25,9 @@ def learn_prior(
     unit: UnitColumn = None,
     no_unit: Annotated[bool, typer.Option("--no-unit", help="Each file is the log of one unit.")] = False,
     day_first: DayFirst = None,
+    arms: Annotated[
+        str | None, typer.Option(help="Names of all arms, separated by commas, in the order of the policy.")
+    ] = None,
     rewards: Annotated[str, typer.Option(help="Model of the rewards: detect, continuous or binary.")] = "detect",
     out: Annotated[Path, typer.Option(help="Folder for prior.json and its page, prior.html.")] = Path("results/prior"),
 ) -> None:
@@ -40,6 +43,7 @@ def learn_prior(
     with output_folder(out):
         prior = priors.learn_prior(
             logs,
+            arms=None if arms is None else [name.strip() for name in arms.split(",")],
             time=time,
             action=action,
             reward=reward,

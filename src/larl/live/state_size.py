@@ -22,8 +22,11 @@ def check_state_size(policy: Policy, arms: int, horizon: int | None, world: Worl
     numbers = _numbers(policy)
     limit, largest = FIRST_LIMIT, max([arms, *numbers.values()])
     while limit < largest:
-        size = _size(_limited(policy, limit), min(arms, limit), horizon, world)
-        if size > max(packed, SMALL_STATE):
+        limited = _limited(policy, limit)
+        size = _size(limited, min(arms, limit), horizon, world)
+        if size is None and limit < arms:  # settings can require a number of arms, such as a prior of Auto
+            size = _size(limited, arms, horizon, world)
+        if (size or 0) > max(packed, SMALL_STATE):
             name = max(numbers, key=numbers.__getitem__, default="arms")
             accepted = f"a value whose State is in the file, which has {packed} characters of arrays"
             raise InvalidValue(type(policy).__name__, name, numbers.get(name, arms), accepted)
@@ -36,12 +39,12 @@ def packed_length(values: Mapping[str, Any]) -> int:
     return sum(len(array["data"]) for part in parts if "base" in part for array in part["base"]["state"].values())
 
 
-def _size(policy: Policy, arms: int, horizon: int | None, world: World | None) -> int:
-    """Return the bytes of a State; 0 if the policy cannot have it, as an oracle with fewer arms than its world."""
+def _size(policy: Policy, arms: int, horizon: int | None, world: World | None) -> int | None:
+    """Return the bytes of a State; None if the policy cannot have it, as an oracle with fewer arms than its world."""
     try:
         state = policy.init(arms, horizon=horizon, world=world)
     except InvalidValue:
-        return 0
+        return None
     return sum(int(array.nbytes) for array in state_arrays(state).values())
 
 

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from larl._core.progress import Progress
 from larl._core.validation import InvalidValue, boolean, integers, one_of
+from larl.live.base import arm_names
 from larl.logs.steps import LogSteps, load_steps
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.parameters import prior_of
 from larl.policies.auto.prior import MAX_ORDER, Prior, PriorComponent
 from larl.priors.population import FIT_STEPS, ModelFit, default_prior, fit_model
 from larl.priors.summaries import summarise_units
-from larl.priors.units import Unit, make_unit, model_kind, reward_model
+from larl.priors.units import Floats, Ints, Unit, make_unit, model_kind, reward_model
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -92,11 +93,12 @@ def learn_prior(
     one_of("detect", "continuous", "binary")(owner, "rewards", rewards)
     boolean()(owner, "progress", progress)
     columns = {"time": time, "action": action, "reward": reward, "unit": unit}
-    found = _read_logs(logs, columns, arms, day_first, owner)
-    names, model, units = _make_units(found, rewards, owner)
-    with Progress(len(orders) * FIT_STEPS, progress) as bar:
-        bar.title = "prior"
-        fits = fit_orders(units, len(names), model, orders, lambda: bar.advance_untimed(1))
+    names = None if arms is None else arm_names(owner, arms)
+    found = _read_logs(logs, columns, names, day_first, owner)
+    names, model, histories = _collect_units(found, rewards, owner)
+    with Progress(len(histories) + len(orders) * FIT_STEPS, progress) as bar:
+        units = _make_units(histories, len(names), model, bar.finish_steps, owner)
+        fits = fit_orders(units, len(names), model, orders, bar.finish_steps)
     chosen = weigh(fits)
     return Prior(
         arms=names,
@@ -118,11 +120,20 @@ def _read_logs(
     return [load_steps(each, columns, arms=arms, context=(), day_first=day_first, owner=owner) for each in given]
 
 
-def _make_units(logs: list[LogSteps], rewards: str, owner: str) -> tuple[tuple[str, ...], int, list[Unit]]:
-    """Return the names of the arms, the observation model, and the units that have two rewards or more."""
+class RewardedSteps(NamedTuple):
+    """The steps of a unit: the number of the arm, −1 for none, and the reward, nan if it is missing."""
+
+    name: str
+    arm: Ints
+    reward: Floats
+
+
+def _collect_units(logs: list[LogSteps], rewards: str, owner: str) -> tuple[tuple[str, ...], int, list[RewardedSteps]]:
+    """Return the names of the arms, the observation model, and the steps of each unit."""
     names = tuple(dict.fromkeys(arm for log in logs for arm in log.arms))
     if any(log.arms != logs[0].arms for log in logs):
-        names = tuple(sorted(names))
+        are_numbers = all(name.removeprefix("-").isdigit() for name in names)
+        names = tuple(sorted(names, key=int if are_numbers else None))
     if len(names) < 2:
         raise InvalidValue(owner, "arms", list(names), "two or more different actions in the logs, or arms=[…]")
     number = {name: i for i, name in enumerate(names)}
@@ -138,14 +149,23 @@ def _make_units(logs: list[LogSteps], rewards: str, owner: str) -> tuple[tuple[s
     if model == BINARY:
         values = [np.where(np.isnan(each), np.nan, each > 0.5) for each in values]
     labels = [unit or f"log {i + 1}" for i, unit in played]
-    made = [
-        make_unit(label, np.array(arm, dtype=np.int64), value, len(names), model)
-        for label, arm, value in zip(labels, played.values(), values, strict=True)
-    ]
-    units = [each for each in made if each is not None]
+    arms = [np.array(arm, dtype=np.int64) for arm in played.values()]
+    return names, model, [RewardedSteps(*each) for each in zip(labels, arms, values, strict=True)]
+
+
+def _make_units(
+    histories: list[RewardedSteps], arms: int, model: int, advance: Callable[[], None], owner: str
+) -> list[Unit]:
+    """Return the units that have two rewards or more; `advance` is called after each."""
+    units = []
+    for each in histories:
+        unit = make_unit(*each, arms, model)
+        advance()
+        if unit is not None:
+            units.append(unit)
     if not units:
-        raise InvalidValue(owner, "logs", f"{len(made)} units", "logs in which a unit has two or more rewards")
-    return names, model, units
+        raise InvalidValue(owner, "logs", f"{len(histories)} units", "logs in which a unit has two or more rewards")
+    return units
 
 
 def fit_orders(

@@ -20,8 +20,8 @@ DRAWS = 400  # units that are drawn from the prior for the bands
 CAPTIONS = {
     "autocorrelation": "Autocorrelation of the latent state: that of the population's mean (line), and of 90% of units "
     "(band), drawn from the prior.",
-    "units": "Regret per step of each unit, for its fitted parameters: of random choices, and the least that is "
-    "possible with full information. The distance is what a policy can gain.",
+    "units": "Regret per step of each unit, for its fitted parameters and the population's levels: of random choices, "
+    "and the least that is possible with full information. The distance is what a policy can gain.",
 }
 
 
@@ -52,7 +52,7 @@ def render_page(prior: Prior) -> str:
     for part in prior.components:
         parts += [
             f"<h2>Order {part.order}, probability {part.weight:.2f}</h2>",
-            render_table(header, [list(row) for row in describe_rows(part, prior.arms)]),
+            render_table(header, [list(row) for row in describe_rows(part, prior)]),
         ]
     if any(each.floor is not None for each in prior.unit_summaries):
         parts += ["<h2>Units</h2>", _picture("units", prior)]

@@ -134,7 +134,7 @@ def read_policy(values: Mapping[str, Any], owner: str, folder: Path) -> Policy:
     prior is relative to `folder`.
     """
     name = values.get("policy")
-    if isinstance(values.get("prior"), str):
+    if name == "Auto" and isinstance(values.get("prior"), str):
         values = dict(values) | {"prior": Prior.load(folder / values["prior"])}
     if not isinstance(name, str) or ":" not in name:
         return from_dict(values, owner)

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,11 @@ from larl._core.validation import (
 FORMAT = "larl.prior"
 SCHEMA = 1
 MAX_ORDER = 50  # of the latent state
+MAX_COMPONENTS = 10
+MAX_ERRORS = 1e4  # rewards that the prior of the shock variance can be worth: a larger number would drown the rewards
+MAX_COORDINATE = 1e3
+MIN_SPREAD, MAX_SPREAD = 1e-6, 1e3
+MIN_EIGENVALUE = 1e-10  # of a new unit's correlation matrix
 QUANTILE_95 = 1.6448536269514722  # of the standard normal distribution
 COLUMNS = ("population mean", "its 90% interval", "90% of units")  # of the table of a component
 T = TypeVar("T")
@@ -43,8 +48,9 @@ class PriorComponent:
     """A normal distribution of the parameters of one unit, for latent states of one order.
 
     The coordinates are those of `larl.policies.auto.parameters`: ``order`` numbers atanh(partial autocorrelation), the
-    size of β for each arm, the logarithm of the noise variance, the share of the noise that grows with β², and the
-    logarithms of the sd of the start and of the levels; all in units of the latent shock.
+    size of β for each arm, the logarithm of the noise variance (of binary rewards, of a factor of all β), the logit of
+    the share of the noise that grows with β², the logarithm of the start's sd relative to the stationary sd, and the
+    logarithm of the levels' sd; sizes are in units of the latent shock.
 
     Parameters
     ----------
@@ -52,17 +58,17 @@ class PriorComponent:
         Order of the latent state.
     weight : float, above 0, at most 1
         Prior probability of the component.
-    mean : sequence of float
+    mean : sequence of float, −1000 to 1000
         Mean of the coordinates in the population.
     mean_covariance : matrix
         Posterior covariance of that mean.
-    spread : sequence of float
+    spread : sequence of float, 1e-6 to 1000
         Standard deviation of each coordinate between units.
     level : sequence of float
         Expected level of each arm, in units of the rewards, up to a constant; in a binary model, exactly.
     same_sign : sequence of float
         Probability that an arm's β has the same sign as that of the first arm.
-    errors : float, >= 0
+    errors : float, 0 to 10000
         Number of rewards that the prior of the shock variance is worth.
     shock_sd : float, >= 0
         Standard deviation of a latent shock in the population, in units of the rewards.
@@ -75,7 +81,7 @@ class PriorComponent:
     spread: tuple[float, ...] = required(numbers())
     level: tuple[float, ...] = required(numbers(2))
     same_sign: tuple[float, ...] = required(numbers(2))
-    errors: float = required(number(0.0))
+    errors: float = required(number(0.0, MAX_ERRORS))
     shock_sd: float = required(number(0.0))
 
     def __post_init__(self) -> None:
@@ -87,8 +93,14 @@ class PriorComponent:
         for name, length in (("mean", size), ("spread", size), ("same_sign", arms)):
             if len(getattr(self, name)) != length:
                 raise InvalidValue(owner, name, getattr(self, name), f"{length} numbers, for {arms} arms")
-        if min(self.spread) <= 0.0:
-            raise InvalidValue(owner, "spread", self.spread, "numbers above 0")
+        if max(map(abs, self.mean)) > MAX_COORDINATE:
+            raise InvalidValue(owner, "mean", self.mean, f"numbers from -{MAX_COORDINATE:g} to {MAX_COORDINATE:g}")
+        if not all(MIN_SPREAD <= each <= MAX_SPREAD for each in self.spread):
+            raise InvalidValue(owner, "spread", self.spread, f"numbers from {MIN_SPREAD:g} to {MAX_SPREAD:g}")
+        sd = np.sqrt(np.diag(self.covariance))
+        if np.linalg.eigvalsh(self.covariance / np.outer(sd, sd)).min() < MIN_EIGENVALUE:
+            accepted = "a matrix whose sum with the squares of spread on the diagonal is not nearly singular"
+            raise InvalidValue(owner, "mean_covariance", self.mean_covariance, accepted)
         if not all(0.0 < share < 1.0 for share in self.same_sign):
             raise InvalidValue(owner, "same_sign", self.same_sign, "probabilities above 0 and below 1")
         if self.errors > 0.0 and self.shock_sd == 0.0:
@@ -113,8 +125,8 @@ class UnitSummary:
     autocorrelation : float
         Autocorrelation of its latent state at lag 1.
     random_regret, floor : float, optional
-        Regret per step of random choices, and the least that is possible with full information, for the fitted
-        parameters and in units of the rewards; None for binary rewards.
+        Regret per step of random choices, and the least that is possible with full information, for its fitted
+        parameters with the population's levels, in units of the rewards; None for binary rewards.
     """
 
     name: str = required(instance(str, "a name"))
@@ -122,6 +134,11 @@ class UnitSummary:
     autocorrelation: float = required(number(-1.0, 1.0))
     random_regret: float | None = checked(optional(number(0.0)), None)
     floor: float | None = checked(optional(number(0.0)), None)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.random_regret is None) != (self.floor is None):
+            raise InvalidValue("UnitSummary", "floor", self.floor, "a number if random_regret is one, else None")
 
 
 @spec
@@ -140,10 +157,10 @@ class Prior:
         Number of units that it was learnt from.
     steps : int, >= 1
         Number of their rewards.
-    components : sequence of PriorComponent
-        Distributions of a unit's parameters; their weights sum to 1.
+    components : sequence of PriorComponent, 1 to 10
+        Distributions of a unit's parameters, each of another order; their weights sum to 1.
     unit_summaries : sequence of UnitSummary, default ()
-        The units that it was learnt from.
+        The units that it was learnt from, for `larl.priors.write_page`. Policies do not keep them.
 
     Examples
     --------
@@ -153,8 +170,8 @@ class Prior:
     >>> prior = larl.learn_prior(pilot, orders=(1,))
     >>> prior
     <Prior of 2 units, 6 rewards, continuous, weight by order {1: 1.00}>
-    >>> larl.Auto(prior=prior).prior == prior
-    True
+    >>> larl.Auto(prior=prior).prior
+    <Prior of 2 units, 6 rewards, continuous, weight by order {1: 1.00}>
     """
 
     arms: tuple[str, ...] = required(lambda *given: names(*given))
@@ -166,8 +183,10 @@ class Prior:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.components:
-            raise InvalidValue("Prior", "components", self.components, "one or more components")
+        orders = [part.order for part in self.components]
+        if not 1 <= len(set(orders)) == len(orders) <= MAX_COMPONENTS:
+            accepted = f"from 1 to {MAX_COMPONENTS} components of different orders"
+            raise InvalidValue("Prior", "components", f"components of orders {orders}", accepted)
         for i, part in enumerate(self.components):
             if len(part.level) != len(self.arms):
                 accepted = f"one level for each of {len(self.arms)} arms"
@@ -178,16 +197,16 @@ class Prior:
 
     def __repr__(self) -> str:
         orders = ", ".join(f"{part.order}: {part.weight:.2f}" for part in self.components)
-        counts = f"{self.units} units, {self.steps} rewards"
+        counts = f"{self.units} {'unit' if self.units == 1 else 'units'}, {self.steps} rewards"
         return f"<Prior of {counts}, {self.rewards}, weight by order {{{orders}}}>"
 
     def __str__(self) -> str:
         head = f"Prior of {self.units:,} units with {self.steps:,} {self.rewards} rewards; arms: {', '.join(self.arms)}"
-        return "\n\n".join([head, *(describe(part, self.arms) for part in self.components)])
+        return "\n\n".join([head, *(describe(part, self) for part in self.components)])
 
     def _repr_html_(self) -> str:
         header = ("parameter", *COLUMNS)
-        rows = [row for part in self.components for row in describe_rows(part, self.arms)]
+        rows = [row for part in self.components for row in describe_rows(part, self)]
         return html_table(repr(self).strip("<>"), rows, header)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,17 +230,17 @@ class Prior:
         return prior_from(values, str(path))
 
 
-def describe(part: PriorComponent, arms: Sequence[str]) -> str:
+def describe(part: PriorComponent, prior: Prior) -> str:
     """Return a component as a table of text."""
-    rows = [("", *COLUMNS), *describe_rows(part, arms)]
+    rows = [("", *COLUMNS), *describe_rows(part, prior)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([f"Order {part.order}, probability {part.weight:.2f}", *(line.rstrip() for line in lines)])
 
 
-def describe_rows(part: PriorComponent, arms: Sequence[str]) -> list[tuple[str, str, str, str]]:
+def describe_rows(part: PriorComponent, prior: Prior) -> list[tuple[str, str, str, str]]:
     """Return name, population mean, its 90% interval and the central 90% of units, for each parameter."""
-    mean, p = np.array(part.mean), part.order
+    mean, p, arms, is_binary = np.array(part.mean), part.order, prior.arms, prior.rewards == "binary"
     error, spread = np.sqrt(np.diag(part.mean_covariance)), np.array(part.spread)
 
     def row(label: str, i: int, transform: Callable[[float], float]) -> tuple[str, str, str, str]:
@@ -233,8 +252,11 @@ def describe_rows(part: PriorComponent, arms: Sequence[str]) -> list[tuple[str, 
 
     rows = [row(f"partial autocorrelation {j + 1}", j, math.tanh) for j in range(p)]
     rows += [row(f"size of β, {arm}", p + i, float) for i, arm in enumerate(arms)]
-    rows.append(row("noise variance ÷ shock variance", p + len(arms), exp_or_large))
-    rows.append(row("sd of levels ÷ sd of shocks", p + len(arms) + 3, exp_or_large))
+    noise, levels = "noise variance ÷ shock variance", "sd of levels ÷ sd of shocks"
+    if is_binary:
+        noise, levels = "factor of all β, squared", "sd of levels, probits"
+    rows.append(row(noise, p + len(arms), exp_or_large))
+    rows.append(row(levels, p + len(arms) + 3, exp_or_large))
     rows += [(f"expected level, {arm}", f"{part.level[i]:.2f}", "", "") for i, arm in enumerate(arms)]
     same = list(zip(arms, part.same_sign, strict=True))[1:]
     rows += [(f"probability that β of {arm} has the sign of {arms[0]}", f"{q:.2f}", "", "") for arm, q in same]
@@ -262,8 +284,13 @@ def parts(kind: type[T], owner: str, name: str, value: Any) -> tuple[T, ...]:
         raise InvalidValue(owner, name, value, f"a sequence of {kind.__name__}")
 
     def part(i: int, each: Any) -> T:
-        place = f"{owner}: {name}[{i}]"
-        return each if isinstance(each, kind) else kind(**known_fields(kind, mapping(place, "fields", each), place))
+        if isinstance(each, kind):
+            return each
+        values = mapping(owner, f"{name}[{i}]", each)
+        try:
+            return kind(**known_fields(kind, values, owner))
+        except InvalidValue as error:
+            raise InvalidValue(owner, f"{name}[{i}].{error.name}", error.value, error.accepted) from error
 
     return tuple(part(i, each) for i, each in enumerate(value))
 
@@ -271,24 +298,32 @@ def parts(kind: type[T], owner: str, name: str, value: Any) -> tuple[T, ...]:
 def prior_from(value: Any, owner: str = "prior") -> Prior:
     """Return the prior that `Prior.to_dict` described; InvalidValue if it is not one."""
     values = dict(mapping(owner, "prior", value))
-    if values.pop("format", None) != FORMAT or values.pop("schema", None) != SCHEMA:
-        raise InvalidValue(owner, "format", value, f'"{FORMAT}" with "schema": {SCHEMA}, as Prior.save writes it')
-    return Prior(**known_fields(Prior, values, owner))
+    for name, accepted in (("format", FORMAT), ("schema", SCHEMA)):
+        found = values.pop(name, None)
+        if found != accepted:
+            raise InvalidValue(owner, name, found, f"{accepted!r}, as Prior.save writes it")
+    try:
+        return Prior(**known_fields(Prior, values, owner))
+    except InvalidValue as error:
+        raise InvalidValue(owner, error.name, error.value, error.accepted) from error
 
 
 def to_prior(owner: str, name: str, value: Any) -> Prior | None:
-    """None, a prior, or the mapping of `Prior.to_dict`; no path, because policies are part of requests to a service."""
-    if value is None or isinstance(value, Prior):
-        return value
+    """None, a prior, or the mapping of `Prior.to_dict`; no path, because policies are part of requests to a service.
+
+    It leaves out the summaries of units: policies are in files, requests and responses, and units can be people.
+    """
+    if value is None:
+        return None
     if isinstance(value, Mapping):
-        return prior_from(value, f"{owner}: {name}")
+        value = prior_from(value, f"{owner}: {name}")
+    if isinstance(value, Prior):
+        return replace(value, unit_summaries=())
     raise InvalidValue(owner, name, value, "None, a larl.Prior (larl.Prior.load reads a file) or its mapping")
 
 
 def to_json_types(value: Any) -> Any:
-    """Return nested tuples as lists, and floats with nine significant digits."""
+    """Return nested tuples as lists."""
     if isinstance(value, dict):
         return {key: to_json_types(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_json_types(each) for each in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    return [to_json_types(each) for each in value] if isinstance(value, tuple | list) else value

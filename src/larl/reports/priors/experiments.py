@@ -113,7 +113,7 @@ def run_all(folder: Path, scope: Scope, advance: Callable[[], None]) -> dict[str
             path = folder / f"{number}-{pilot}.json"
             code = source_digest((*KERNEL_SOURCES, "priors/*.py"))
             key = f"{code} {name}, {scope.new_units} new units, seed {scope.seed}"  # any number of pilots
-            values = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            values = read_json(path)
             if values.get("key") != key:
                 values = run_pilot(name, setting, pilot, scope, advance) | {"key": key}
                 write_atomically(path, partial(write_json, values))
@@ -122,6 +122,15 @@ def run_all(folder: Path, scope: Scope, advance: Callable[[], None]) -> dict[str
                     advance()
             results.setdefault(name, []).append(values)
     return results
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the values of a JSON file, none if it is missing or damaged."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def write_json(values: dict[str, Any], path: Path) -> None:

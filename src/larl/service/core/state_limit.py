@@ -29,7 +29,7 @@ def check_state_size(policy: Mapping[str, Any], arms: int, horizon: int | None, 
         if value > MAX_NUMBER:
             raise InvalidValue("policy", name, value, f"a whole number up to {MAX_NUMBER}")
     limit, size = _measure(spec, arms, *rest)
-    if size <= MAX_STATE:
+    if size is None or size <= MAX_STATE:  # None: creating the agent says why
         return
     by_value = sorted((numbers | {"arms": arms}).items(), key=lambda item: -item[1])
     fitting = (_fitting(spec, arms, name, value, rest) for name, value in by_value)
@@ -39,22 +39,31 @@ def check_state_size(policy: Mapping[str, Any], arms: int, horizon: int | None, 
 
 
 @lru_cache(256)
-def _measure(spec: Any, arms: int, horizon: int | None, pooling: str) -> tuple[int, int]:
-    """Return the first limit of the numbers with which the State is too large or complete, and its bytes then."""
+def _measure(spec: Any, arms: int, horizon: int | None, pooling: str) -> tuple[int, int | None]:
+    """Return the first limit of the numbers with which the State is too large or complete, and its bytes then.
+
+    Settings can require a number of arms, such as a prior of Auto: then only the other numbers are limited.
+    """
     largest, limit = max([arms, *_numbers(spec).values()]), 2
     while True:
-        size = _size(_limited(spec, limit), min(arms, limit), horizon, pooling)
-        if limit >= largest or size > MAX_STATE:
+        size = _limited_size(_limited(spec, limit), arms, limit, (horizon, pooling))
+        if limit >= largest or (size or 0) > MAX_STATE:
             return limit, size
         limit = min(max(int(limit * GROWTH), limit + 1), largest)
 
 
-def _size(spec: Any, arms: int, horizon: int | None, pooling: str) -> int:
-    """Return the bytes of a State, 0 if this policy cannot have it."""
+def _limited_size(spec: Any, arms: int, limit: int, rest: tuple[int | None, str]) -> int | None:
+    """Return the bytes of a State with at most `limit` arms, or with all if the policy accepts no other number."""
+    size = _size(spec, min(arms, limit), *rest)
+    return _size(spec, arms, *rest) if size is None and limit < arms else size
+
+
+def _size(spec: Any, arms: int, horizon: int | None, pooling: str) -> int | None:
+    """Return the bytes of a State, None if this policy cannot have it."""
     try:
         state = pooled_state(spec, spec.init(arms, horizon=horizon, world=None), pooling)
-    except InvalidValue:  # said when an agent is created
-        return 0
+    except InvalidValue:
+        return None
     return sum(int(array.nbytes) for array in state_arrays(state).values())
 
 
@@ -86,7 +95,8 @@ def _fitting(spec: Any, arms: int, name: str, value: int, rest: tuple[int | None
     while high - low > max(1, low // 20):
         middle = min((low + high) // 2, 2 * low)
         changed = (spec, middle) if name == "arms" else (_limited(spec, middle, name), arms)
-        low, high = (middle, high) if _measure(*changed, *rest)[1] <= MAX_STATE else (low, middle)
+        size = _measure(*changed, *rest)[1]
+        low, high = (middle, high) if size is not None and size <= MAX_STATE else (low, middle)
     return f"{name} ≤ {low}" if low > 1 else ""
 
 
@@ -96,7 +106,7 @@ def _estimate(spec: Any, arms: int, limit: int, size: int, rest: tuple[int | Non
     for name, value in (_numbers(spec) | {"arms": arms}).items():
         if value > limit:
             with_more = replace(_limited(spec, limit), **({} if name == "arms" else _field(spec, name, more)))
-            grown = _size(with_more, min(arms, more if name == "arms" else limit), *rest)
+            grown = _limited_size(with_more, arms, more if name == "arms" else limit, rest) or 0
             exponent += log(max(grown, size) / size) / log(min(more, value) / limit) * log(value / limit)
     return f"about {_written(exp(exponent))}" if exponent < log(LARGE) else f"over {_written(LARGE)}"
 

@@ -28,10 +28,14 @@ export const formatTime = (at) => (at ? `${formatDay(at)} ${at.slice(11, 16)}` :
 export const timeElement = (at, zone = " UTC") =>
   element("time", { datetime: at, title: `${at.slice(0, 19).replace("T", " ")} UTC` }, formatTime(at) + zone);
 
+// A mapping is a prior of Auto, or settings of another kind.
+const formatSetting = (value) => Array.isArray(value) ? value.join(", ")
+  : value?.format === "larl.prior" ? `from ${value.units} units`
+  : value !== null && typeof value === "object" ? JSON.stringify(value) : value;
+
 export function formatPolicy(spec) {
   const { policy: name, ...fields } = spec;
-  const shown = Object.entries(fields).map(
-    ([key, value]) => `${key} = ${Array.isArray(value) ? value.join(", ") : value}`);
+  const shown = Object.entries(fields).map(([key, value]) => `${key} = ${formatSetting(value)}`);
   return shown.length ? `${name} (${shown.join("; ")})` : name;
 }
 

@@ -6,6 +6,7 @@ kernel of a machine acknowledges data for a process that is stopped, so limits o
 
 import logging
 import threading
+import time
 from collections.abc import Generator
 from typing import Any, TypeVar
 
@@ -48,7 +49,7 @@ def limits(max_idle: float) -> dict[str, Any]:
 
 
 def wait_for_server(engine: sql.Engine) -> None:
-    """Return once the server accepts a connection, or has not answered several times.
+    """Return once the server accepts or refuses a connection, or has not answered, or was starting, several times.
 
     The next connection reports whatever is wrong.
     """
@@ -59,6 +60,9 @@ def wait_for_server(engine: sql.Engine) -> None:
             return
         except psycopg.errors.ConnectionTimeout:
             LOG.warning("the database has not answered for %d seconds; trying again", CONNECT)
+        except psycopg.errors.CannotConnectNow:
+            LOG.warning("the database is starting; trying again in %d seconds", CONNECT)
+            time.sleep(CONNECT)
         except psycopg.Error:
             return
 
