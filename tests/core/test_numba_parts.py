@@ -122,6 +122,34 @@ def swapped(pair: Pair) -> Pair:
     return Pair(pair.right.copy(), pair.right)
 
 
+@inner
+def shift_rows(pair: Pair) -> None:
+    """Assign overlapping rows: numba copies the source first."""
+    pair.left[1:] = pair.left[:-1]
+    pair.left[0] = pair.right[:2]
+
+
+@inner
+def masked_sum(pair: Pair, mask: Any) -> float:
+    """Index by a tuple that contains an array: numba makes a copy."""
+    return pair.left[mask, 0].sum()
+
+
+@entry_point
+def call_copying_callees(pair: Pair, mask: Any) -> float:
+    shift_rows(pair)
+    return masked_sum(pair, mask)
+
+
+def test_callees_can_assign_slices_and_index_by_arrays() -> None:
+    pair, _ = Pair(np.arange(6.0).reshape(3, 2), np.array([7.0, 8.0, 9.0])), memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    assert call_copying_callees(pair, np.array([True, False, True])) == 7.0 + 2.0
+    after = rtsys.get_allocation_stats()
+    assert pair.left.tolist() == [[7.0, 8.0], [0.0, 1.0], [2.0, 3.0]]
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
 @entry_point
 def call_callees(pair: Pair, row: int) -> float:
     total = add_to_row(pair, 0, 1.0) + add_to_row(pair, 1, 2.0) + add_to_row(pair, row, 4.0)

@@ -182,18 +182,20 @@ if _can_use_pipeline():
             return bool(state.targetctx.data_model_manager[kind].contains_nrt_meminfo())
 
         def is_view(value: Any) -> bool:
-            if value.op == "getitem":  # an index that is an array would make a copy
-                return not isinstance(state.typemap[value.index.name], types.Array)
+            if value.op == "getitem":  # an index that is or contains an array would make a copy
+                return not has_arrays(state.typemap[value.index.name])
             if value.op == "call":
                 return isinstance(state.typemap[value.func.name], types.NamedTupleClass)
             return value.op in ("getattr", "static_getitem", "build_tuple", "exhaust_iter", "cast")
 
-        return has_arrays(state.return_type) or any(
-            has_arrays(state.typemap[each.target.name]) and not is_view(each.value)
-            for block in state.func_ir.blocks.values()
-            for each in block.find_insts(ir.Assign)
-            if isinstance(each.value, ir.Expr)
-        )
+        def creates_array(statement: Any) -> bool:
+            if isinstance(statement, ir.SetItem | ir.StaticSetItem):  # the source is copied if it overlaps the target
+                return has_arrays(state.typemap[statement.value.name])
+            is_expression = isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)
+            return is_expression and has_arrays(state.typemap[statement.target.name]) and not is_view(statement.value)
+
+        statements = (each for block in state.func_ir.blocks.values() for each in block.body)
+        return has_arrays(state.return_type) or any(map(creates_array, statements))
 
     class ExamineFunction(AnalysisPass):
         """Finds out what the code of a function need not contain.

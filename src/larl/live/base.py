@@ -16,11 +16,12 @@ from larl.live.log_checks import LogSizes, check_names
 from larl.live.schedule import Schedule
 from larl.live.state_size import check_state_size, packed_length
 from larl.live.streams import StreamKeys, Streams, UnitStreams
-from larl.policies import Auto, Deployed, DynamicOracle, Policy, from_dict
+from larl.policies import Auto, Deployed, DynamicOracle, KalmanOracle, Policy, from_dict
 from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import has_action_probabilities
 from larl.policies._deployment import DEFAULTS, Deployment
 from larl.worlds.base import World
+from larl.worlds.variants import Contextual
 from larl.worlds.variants import from_dict as world_from_dict
 
 MAX_ARMS = 10_000
@@ -63,6 +64,8 @@ class LivePolicy:
         refuse_deployed(owner, policy)
         self.policy, self.arms = policy, arm_names(owner, arms)
         check_prior_arms(owner, policy, self.arms)
+        if isinstance(policy, KalmanOracle) and isinstance(world, Contextual):
+            raise InvalidValue(owner, "world", world, "a world without contexts: KalmanOracle has none in an agent")
         self.seed = integer(0, 2**63 - 1)(owner, "seed", seed)
         self._deployment = Deployment.create(owner, **deployment)
         self._rules = self._deployment.rules(owner, policy, self.arms)
@@ -185,6 +188,8 @@ class LivePolicy:
         """The context as an array of the length that the policy needs."""
         if context is None and self._context_size == 0:
             return self._no_context
+        if not (context is None or isinstance(context, Sequence | np.ndarray)) or isinstance(context, str):
+            raise InvalidValue("decide", "context", context, f"a sequence of {self._context_size} numbers")
         values = [] if context is None else [_finite("decide", f"context[{i}]", x) for i, x in enumerate(context)]
         if len(values) != self._context_size:
             needed = f"{self._context_size} numbers, for {self.policy}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FIRST = 32  # steps whose contexts decide c and w
 LARGEST = 1e100  # of a context, as of a reward
+MIN_WIDTH = 1e-9  # of w relative to c; a smaller one is 0
 LARGEST_STANDARD = 100.0  # of a standardised context
 
 
@@ -74,7 +75,8 @@ def context_scale_init(inner: Any, size: int, arms: int) -> ContextScaleState:
 
 def bounds(initial: ContextScaleState, state: ContextScaleState) -> dict[str, Bound]:
     """Return the bounds of the whole numbers."""
-    own = {"first_arm": (-1, initial.arms - 1), "is_missing": (0, 1), "time": STEPS}
+    lowest = np.where(state.is_missing, -1, 0)  # only a step without a reward can have no arm
+    own = {"first_arm": (lowest, initial.arms - 1), "is_missing": (0, 1), "time": STEPS}
     return inner_bounds(initial.inner, state.inner, "inner") | own
 
 
@@ -101,6 +103,8 @@ def _update_scale(state: ContextScaleState) -> bool:
             state.scale[j, 0], state.scale[j, 1] = mean, math.sqrt(state.moments[j, 1] / count)
         elif state.scale[j, 1] == 0.0:
             state.scale[j, 1] = abs(state.context[j] - state.scale[j, 0])
+        if state.scale[j, 1] < MIN_WIDTH * abs(state.scale[j, 0]):  # rounding errors of a constant
+            state.scale[j, 1] = 0.0
     return is_new and count > 1
 
 

@@ -20,6 +20,7 @@ from larl.policies._student_t import compiled_log_constant, student_t_loss
 
 PRIOR_ROWS = 2.0  # n₀
 PRIOR_SHARE = 0.3  # v₀, in units of the rewards' variance
+LARGEST_SQUARED = 1e150  # a number whose square is far from overflowing
 NEGLIGIBLE_LOG_WEIGHT = -14.0  # log weights below this count as −∞ in predictions
 
 
@@ -87,6 +88,12 @@ def coefficients(state: Ensemble, member: int) -> tuple[int, int]:
 def lag_penalty(state: Ensemble, member: int, lag: int, unit: float) -> float:
     """Return the penalty of a lag's coefficient; it grows with the lag."""
     return state.penalties[state.penalty_row[member], 0] * (1.0 + lag) * unit
+
+
+@inline
+def scaled_square(error: float, growth: float) -> float:
+    """Return error²/growth, also if error² would overflow."""
+    return error * error / growth if abs(error) < LARGEST_SQUARED else error * (error / growth)
 
 
 @inline
@@ -205,9 +212,9 @@ def update_members(state: Ensemble, arm: int, reward: float) -> None:
             lags += weight * state.value[member, p + j]
             slope += weight * state.sign[pattern, past_arm] * state.arm_scale[past_arm] if past_arm >= 0 else 0.0
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
-        growth = 1.0 + solve(state, member, ridge, slot, first, kind, size)
+        growth = 1.0 + max(solve(state, member, ridge, slot, first, kind, size), 0.0)
         rank_one_update(ridge, slot, size, 1.0, growth, error)
-        state.loss[member] += error * error / growth
+        state.loss[member] += scaled_square(error, growth)
         coefficient = 1.0 - slope / f
         without_centre = reward - (lags + slope * centre) / f
         state.centre[member, 1] = discount * state.centre[member, 1] + coefficient * without_centre

@@ -39,6 +39,7 @@ from larl.policies.adaptive_larl.ensemble import (
     coefficients,
     lag_penalty,
     mixture,
+    scaled_square,
     update_members,
 )
 from larl.policies.adaptive_larl.lags import prepare_contexts, push_lag
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
 PENALTIES = ((0.3, 1.0), (3.0, 10.0))  # of the first lag, in units of the rewards' variance, and of intercepts
 PRIOR_SCALE_ROWS = 5.0  # number of rewards at which an arm's own variance has weight ½
 EFFECT_PENALTIES = (0.5, 20.0)  # of an effect of the context, times p: of numbers with an effect, and without
+MIN_VARIANCE = 1e-280  # of rewards; below it they count as equal, because the inverse of a penalty would overflow
 UNIT_CHANGE = 4.0  # the unit follows the rewards' variance when that has changed by this factor
+OUTLIER_CHANGE = 1e10  # factor above which the coefficients of lags are estimated anew
 
 
 def act(state: Ensemble, bits: Bits) -> int:
@@ -105,20 +108,34 @@ def change_penalties(state: Ensemble, member: int, ridge: Ridge, slot: int, unit
             for j in range(size):
                 ridge.column[j] = root * ridge.inverse[slot, i, j]
             growth, error = 1.0 + sign * root * ridge.column[i], -root * ridge.theta[slot, i]
-            state.loss[member] += sign * error * error / growth
+            growth = max(growth, penalty / old_penalty) if sign < 0.0 else max(growth, 1.0)  # rounding
+            state.loss[member] += sign * scaled_square(error, growth)
             rank_one_update(ridge, slot, size, sign, growth, error)
+
+
+@inline
+def forget_lags(state: Ensemble, member: int, ridge: Ridge, slot: int, unit: float) -> None:
+    """Set the coefficients of lags to 0, the limit if their penalties grow without bound."""
+    per_lag, (size, fixed) = state.arms if state.sign_pattern[member] == 0 else 1, coefficients(state, member)
+    for i in range(fixed, size):
+        for j in range(size):
+            ridge.inverse[slot, i, j] = ridge.inverse[slot, j, i] = 0.0
+        ridge.inverse[slot, i, i] = 1.0 / lag_penalty(state, member, (i - fixed) // per_lag, unit)
+        ridge.theta[slot, i] = 0.0
 
 
 @inner
 def set_unit(state: Ensemble, unit: float) -> None:
     """Change the unit, and with it the penalties of all members."""
-    untied = state.rows.size * state.penalties.shape[0]
+    untied, is_outlier = state.rows.size * state.penalties.shape[0], unit > OUTLIER_CHANGE * state.unit[0] > 0.0
     for member in range(state.log_weight.size):
+        ridge, first, count = state.tied, member - untied, 1
         if member < untied:
-            for arm in range(state.arms):
-                change_penalties(state, member, state.untied, member * state.arms + arm, unit)
-        else:
-            change_penalties(state, member, state.tied, member - untied, unit)
+            ridge, first, count = state.untied, member * state.arms, state.arms
+        for slot in range(first, first + count):
+            change_penalties(state, member, ridge, slot, unit)
+            if is_outlier:  # earlier rows say nothing about lags of this size, and differences would lose all digits
+                forget_lags(state, member, ridge, slot, unit)
     state.unit[0] = unit
 
 
@@ -162,7 +179,7 @@ def update(state: Ensemble, arm: int, reward: float) -> None:
     update_moments(state.reward_moments, arms, reward)
     push_lag(state, arm, reward)
     variance = state.reward_moments[arms, 2] / state.reward_moments[arms, 0]
-    if variance > 0.0:
+    if variance > MIN_VARIANCE:
         update_arm_scales(state, variance)
         if variance > UNIT_CHANGE * state.unit[0] or variance * UNIT_CHANGE < state.unit[0]:
             set_unit(state, variance)

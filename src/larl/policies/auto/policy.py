@@ -165,6 +165,8 @@ class Auto(Policy):
         model = {"detect": DETECT, "continuous": CONTINUOUS, "binary": BINARY}[self.rewards]
         if self.prior is not None and len(self.prior.arms) != arms:
             raise InvalidValue("Auto", "prior", self.prior, f"a prior of {arms} arms, not of {len(self.prior.arms)}")
+        if self.prior is not None and self.rewards not in ("detect", self.prior.rewards):
+            raise InvalidValue("Auto", "rewards", self.rewards, f'"detect" or "{self.prior.rewards}", as in the prior')
         smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model, self.context, self.prior)
         state = AutoState(smc, np.zeros(arms), np.zeros(arms), self.alpha)
         return context_scale_init(state, self.context, arms) if self.context else state

@@ -134,7 +134,7 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
     x, first = blocks_of(state, population, fields), pops.first[population]
     proposal, candidate, rows = empty_proposal(size), aligned_rows(fields.end), aligned_rows(2 * size)
     fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, pops.evidence[population], proposal)
-    cost = pops.blocks[population] * (t + 1 - first) * (20.0 + (kind.arms + kind.p) ** 2)
+    cost = pops.blocks[population] * (t + 1 - first) * (20.0 + (kind.arms * (1 + kind.contexts) + kind.p) ** 2)
     while pops.moves_due[population] > 0 and budget > 0.0:
         budget -= cost
         pops.moves_due[population] -= 1

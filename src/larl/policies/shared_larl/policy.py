@@ -109,7 +109,8 @@ def update(state: SharedLARLState, arm: int, reward: float) -> None:
         reset_scale(state, value)
     if scale[1] > 0.0:
         value /= scale[1]
-    if state.arm_slot[arm] < 0:
+    is_new = state.arm_slot[arm] < 0
+    if is_new:
         add_arm(state, arm, value)
     append_entry(state, state.arm_slot[arm], value)
     if scale[1] == 0.0:
@@ -119,7 +120,8 @@ def update(state: SharedLARLState, arm: int, reward: float) -> None:
     before = modes.evidence[best]
     optimise(window, state.prior, modes, best, state.work, steps)
     for k in range(state.time[1]):
-        if k != best and (before - modes.evidence[k] < DORMANT_GAP or (state.time[0] + k) % DORMANT_EVERY == 0):
+        is_active = before - modes.evidence[k] < DORMANT_GAP or (state.time[0] + k) % DORMANT_EVERY == 0
+        if k != best and (is_active or is_new):  # a new arm enlarges the factor of every mode
             optimise(window, state.prior, modes, k, state.work, steps)
         elif k != best:
             modes.evidence[k] += modes.evidence[best] - before
