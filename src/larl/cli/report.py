@@ -92,7 +92,7 @@ def priors(
     repeats: Annotated[int, typer.Option(min=2, help="Pilots of each population.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
 ) -> None:
-    """Measure what a prior from a pilot gains for new units, and the coverage of its intervals (an hour).
+    """Measure what a prior from a pilot gains for new units, and the coverage of its intervals (two hours).
 
     An interrupted run keeps its finished pilots; the same command continues.
     """

@@ -32,22 +32,41 @@ def new_units(pilots: list[dict[str, Any]]) -> NewUnits:
     return NewUnits(by_policy, regrets(pilots, "filter"), regrets(pilots, "baseline"))
 
 
+def gain(pilots: list[dict[str, Any]], label: str) -> tuple[float, float]:
+    """Return by how many points a kind of pilot changes the share closed, and the standard error."""
+    units = new_units(pilots)
+    cold, after = units.by_policy["Auto, no pilot"], regrets(pilots, label)
+    difference = 100.0 * (cold - after).mean(axis=1) / (units.baseline - units.best).mean()
+    return float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(difference.size)
+
+
 def foreign_table(results: dict[str, list[dict[str, Any]]]) -> str:
     """Return the table of new units after a pilot in another world."""
     rows = {}
     for name, pilots in results.items():
         if FOREIGN in pilots[0]:
-            units = new_units(pilots)
-            cold, foreign = units.by_policy["Auto, no pilot"], regrets(pilots, FOREIGN)
-            gap = (units.baseline - units.best).mean()
-            difference = 100.0 * (cold - foreign).mean(axis=1) / gap
-            error = difference.std(ddof=1) / math.sqrt(difference.size)
+            units, (difference, error) = new_units(pilots), gain(pilots, FOREIGN)
             rows[name] = {
-                "Auto, no pilot": format_share(cold, units),
-                FOREIGN: format_share(foreign, units),
-                "difference": f"{difference.mean():+.0f} ± {error:.0f}",
+                "Auto, no pilot": format_share(units.by_policy["Auto, no pilot"], units),
+                FOREIGN: format_share(regrets(pilots, FOREIGN), units),
+                "difference": f"{difference:+.0f} ± {error:.0f}",
             }
     return markdown_table(pd.DataFrame(rows).T, "population")
+
+
+def losses(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the sentence on pilots after which new units do worse than without, by two standard errors or more."""
+    labels = [*(f"n = {n}" for n in PILOTS), FOREIGN]
+    found = []
+    for name, pilots in results.items():
+        for label in labels:
+            if label in pilots[0]:
+                difference, error = gain(pilots, label)
+                if difference < -2.0 * error:
+                    found.append(f"{name}, {label} ({difference:+.0f} ± {error:.0f} points)")
+    if not found:
+        return "No pilot in these tables made new units worse by two standard errors."
+    return f"Worse than without a pilot by two standard errors or more: {'; '.join(found)}."
 
 
 def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
@@ -99,8 +118,8 @@ state starts from its stationary distribution. The prior of a new unit is N(m, V
 covariance of m. It also has expected levels of the arms, the probability that two arms have the same sign of β, and the
 scale of the rewards, so rewards must keep their unit.
 
-A prior has at most three orders: the two most probable and the largest. Auto gives them half of the probability; the
-other half stays with its default models, in case a unit is unlike the others.
+A prior has at most three orders: the two most probable and the largest. Before the first reward, Auto gives them half
+of the probability; the other half stays with its default models, in case a unit is unlike the others.
 
 ## What it gains
 
@@ -127,7 +146,9 @@ that cover the truth, if the order is known; {scope.pilots} pilots, ± one stand
 ## Limits
 
 - The intervals of the population's mean take the spread between units as known, and the order as right.
-- A pilot in another world can cost more than it gains where the default models are slow to take over (k = 10).
+- {losses(results)}
+- In the first steps of a unit the default models, whose prior of the rewards' scale is not a proper distribution, get
+  more weight than their half.
 - One normal distribution for each order: two kinds of people become one wide distribution.
 - Contexts are not part of the learnt prior; `Auto(context=…, prior=…)` uses its default prior for their effects.
 - Units are learnt from as if their parameters did not change within a log.
