@@ -55,6 +55,21 @@ def test_few_effective_draws_are_replaced_by_the_moments_at_the_mode(normal_unit
     np.testing.assert_allclose(found.square, mode**2 + np.diag(np.linalg.inv(precision)))
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_draws_without_a_finite_likelihood_have_no_weight(normal_unit: Expansion, value: float, share: float) -> None:
+    fit = PopulationFit(np.zeros(SIZE), np.eye(SIZE), np.full(SIZE, 0.1))
+    precision = np.diag(1.0 / fit.spread) + normal_unit.curvature
+    (draws,) = make_draws(SIZE, 1)
+
+    def log_likelihood(u: Floats) -> Floats:
+        return np.where(np.arange(len(u)) < share * len(u), value, quadratic(normal_unit, u))
+
+    found = unit_moments(log_likelihood, np.zeros(SIZE), precision, fit, draws)
+    assert all(np.isfinite(each).all() for each in found)
+    assert (found.effective < 1e-6) == (share == 1.0)
+
+
 def skewed(shape: float, rate: float, u: Floats) -> Floats:
     """The log-likelihood of a Poisson count `shape` with logarithmic rate u, up to a constant."""
     return np.asarray(shape * u[:, 0] - rate * np.exp(u[:, 0]))

@@ -33,6 +33,7 @@ DRAWS = 256  # for each unit, in pairs that are symmetric around the mode
 FREEDOM = 6.0  # degrees of freedom of the t distribution
 WIDTH = 1.2  # its squared scale, relative to the covariance at the mode
 MIN_EFFECTIVE = 10.0  # effective number of draws below which the moments at the mode are used
+LARGEST, TINY = 1e300, 1e-300  # limits of finite results if no draw has a finite likelihood
 MAX_MODE_SHIFT = 0.5  # of each coordinate of a unit's mode in one round
 MAX_LOG_SPREAD_SHIFT = 0.4
 CONVERGED = 0.01  # largest change of m and of log s in a round
@@ -88,11 +89,12 @@ def unit_moments(
     deviation = u - fit.mean
     log_prior = -0.5 * (deviation**2 / fit.spread).sum(axis=1) - 0.5 * float(np.log(2.0 * math.pi * fit.spread).sum())
     log_weight = log_likelihood(u) + log_prior - draws.log_density - float(np.log(np.diag(factor)).sum())
-    top = log_weight.max()
+    log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)  # far draws can overflow
+    top = max(float(log_weight.max()), -LARGEST)
     weight = np.exp(log_weight - top)
-    total = weight.sum()
-    effective = float(total**2 / (weight**2).sum())
-    log_evidence = float(top + math.log(total / weight.size))
+    total = max(float(weight.sum()), TINY)
+    effective = total**2 / max(float((weight**2).sum()), TINY)
+    log_evidence = top + math.log(total / weight.size)
     if effective < MIN_EFFECTIVE:
         centre = mode - fit.mean
         return UnitMoments(centre, centre**2 + np.diag(np.linalg.inv(precision)), log_evidence, effective)

@@ -119,7 +119,8 @@ class Fitter:
     def integrate(self, advance: Callable[[], None]) -> None:
         """Update the population with the units integrated out, and put every unit at its mean."""
         found = integrate_units(lambda i, u: self.evaluate(i, u).value, self.u, self.population, advance)
-        self.population, self.mean, self.spread, self.u = found.population, *found.population[::2], found.units
+        self.population, self.u = found.population, found.units
+        self.mean, self.spread = found.population.mean, found.population.spread
         self.log_evidence = log_evidence(found.log_evidence, len(self.units), self.population)
         each = (self.evaluate(i, u[None, :]).shock_variance[0] for i, u in enumerate(self.u))
         self.shock_variance = np.fromiter(each, dtype=np.float64)
