@@ -164,6 +164,30 @@ def solve(state: Ensemble, member: int, ridge: Ridge, slot: int, first: int, kin
     return max(leverage, 0.0)
 
 
+@inline
+def has_lost_digits(ridge: Ridge, slot: int, size: int, growth: float) -> bool:
+    """Return whether rounding errors have spoilt V⁻¹: c ≥ 1 + u_j²/V⁻¹_jj for every j, with u in `ridge.column`."""
+    for j in range(size):
+        diagonal = ridge.inverse[slot, j, j]
+        if not (diagonal > 0.0 and ridge.column[j] * (ridge.column[j] / diagonal) < 1.5 * growth):
+            return True
+    return False
+
+
+@inner
+def forget_lags(state: Ensemble, member: int, ridge: Ridge, slot: int, unit: float) -> None:
+    """Set the coefficients of lags to 0 with their prior variances, as if their penalties had been without bound."""
+    per_lag, (size, fixed) = state.arms if state.sign_pattern[member] == 0 else 1, coefficients(state, member)
+    for i in range(size):
+        is_spoilt = not ridge.inverse[slot, i, i] > 0.0  # an intercept
+        if i >= fixed or is_spoilt:
+            for j in range(size):
+                ridge.inverse[slot, i, j] = ridge.inverse[slot, j, i] = 0.0
+            lag, intercept = (i - fixed) // per_lag, state.penalties[state.penalty_row[member], 1]
+            ridge.inverse[slot, i, i] = 1.0 / (lag_penalty(state, member, lag, unit) if i >= fixed else intercept)
+            ridge.theta[slot, i] = 0.0
+
+
 @inner
 def reweight(state: Ensemble, time: float) -> None:
     """Normalise the weights after a step. Inactive members get the active members' mean evidence gain."""
@@ -206,13 +230,17 @@ def update_members(state: Ensemble, arm: int, reward: float) -> None:
         lags, slope, degrees, square = 0.0, 0.0, PRIOR_ROWS + state.rows[s], noise_variance(state, member)
         for j in range(p):
             state.value[member, j] = state.context[j]
+        growth = 1.0 + solve(state, member, ridge, slot, first, kind, size)
+        if has_lost_digits(ridge, slot, size, growth):
+            forget_lags(state, member, ridge, slot, unit if unit > 0.0 else 1.0)
+            growth = 1.0 + solve(state, member, ridge, slot, first, kind, size)
+        for j in range(p):
             lags += ridge.theta[slot, state.context_index[kind, j]] * state.value[member, j]
         for j in range(s):
             weight, past_arm = ridge.theta[slot, state.context_index[kind, p + j]], state.past_arm[j]
             lags += weight * state.value[member, p + j]
             slope += weight * state.sign[pattern, past_arm] * state.arm_scale[past_arm] if past_arm >= 0 else 0.0
         error = f * (reward - centre) - ridge.theta[slot, first] - lags
-        growth = 1.0 + max(solve(state, member, ridge, slot, first, kind, size), 0.0)
         rank_one_update(ridge, slot, size, 1.0, growth, error)
         state.loss[member] += scaled_square(error, growth)
         coefficient = 1.0 - slope / f

@@ -37,6 +37,8 @@ from larl.policies.adaptive_larl.ensemble import (
     Ensemble,
     bounds,
     coefficients,
+    forget_lags,
+    has_lost_digits,
     lag_penalty,
     mixture,
     scaled_square,
@@ -108,20 +110,12 @@ def change_penalties(state: Ensemble, member: int, ridge: Ridge, slot: int, unit
             for j in range(size):
                 ridge.column[j] = root * ridge.inverse[slot, i, j]
             growth, error = 1.0 + sign * root * ridge.column[i], -root * ridge.theta[slot, i]
-            growth = max(growth, penalty / old_penalty) if sign < 0.0 else max(growth, 1.0)  # rounding
+            if sign > 0.0 and has_lost_digits(ridge, slot, size, growth):
+                forget_lags(state, member, ridge, slot, unit)
+                return
+            growth = max(growth, penalty / old_penalty) if sign < 0.0 else growth  # rounding errors
             state.loss[member] += sign * scaled_square(error, growth)
             rank_one_update(ridge, slot, size, sign, growth, error)
-
-
-@inline
-def forget_lags(state: Ensemble, member: int, ridge: Ridge, slot: int, unit: float) -> None:
-    """Set the coefficients of lags to 0, the limit if their penalties grow without bound."""
-    per_lag, (size, fixed) = state.arms if state.sign_pattern[member] == 0 else 1, coefficients(state, member)
-    for i in range(fixed, size):
-        for j in range(size):
-            ridge.inverse[slot, i, j] = ridge.inverse[slot, j, i] = 0.0
-        ridge.inverse[slot, i, i] = 1.0 / lag_penalty(state, member, (i - fixed) // per_lag, unit)
-        ridge.theta[slot, i] = 0.0
 
 
 @inner
