@@ -21,6 +21,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "COVERED", {"k = 1": 1})
     monkeypatch.setattr(report, "COVERED_PILOTS", (2,))
     monkeypatch.setattr(experiments, "prior_of_first", quick_prior)
+    # Compiling Auto for a Population takes a minute. UCB ignores the prior: the tables are what is tested here.
+    monkeypatch.setattr(experiments, "Auto", lambda prior: larl.UCB())
 
 
 full_prior = experiments.prior_of_first
