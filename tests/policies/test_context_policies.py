@@ -199,39 +199,6 @@ def test_state_stays_finite_and_in_bounds(spec: Policy, contexts: str, rewards: 
         check_state(initial, state)
 
 
-def test_length_of_contexts_is_checked() -> None:
-    for spec in SPECS:
-        with pytest.raises(larl.InvalidValue, match=rf"{type(spec).__name__}: context = 3 .* 0 or 2"):
-            larl.compare({"it": spec}, Contextual(BASE, eta=[[1.0, 0.0]] * 2), horizon=5, trials=1)
-        agent = larl.Agent(spec, 2)
-        for context in ([1.0], 5, "abc"):
-            with pytest.raises(larl.InvalidValue, match="context"):
-                agent.decide(context=context)  # type: ignore[arg-type]
-
-
-def test_agents_with_the_oracle_refuse_contexts() -> None:
-    with pytest.raises(larl.InvalidValue, match="a world without contexts"):
-        larl.Agent(larl.KalmanOracle(), 2, world=WORLD)
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_steps_with_a_reward_have_an_arm_in_files(spec: Policy) -> None:
-    initial = spec.init(2)
-    state = copy_fields(initial)
-    state.first_arm[0], state.is_missing[0] = -1, True
-    check_state(initial, state)
-    state.is_missing[0] = False
-    with pytest.raises(ValueError, match="first_arm"):
-        check_state(initial, state)
-
-
-def test_rounding_errors_of_a_constant_context_are_not_its_scale() -> None:
-    state = larl.SharedLARL(1, context=1).init(2)
-    for t in range(FIRST + 8):
-        learn(state, np.array([0.3 if t % 2 else 0.1 + 0.2]), t % 2, float(t % 3))
-    assert state.scale[0, 1] == 0.0
-
-
 def test_kalman_oracle_knows_the_effects() -> None:
     """Its predictions are those of the filter of the base world on rewards without the effects."""
     known, base = larl.KalmanOracle().init(2, world=WORLD), larl.KalmanOracle().init(2, world=BASE)

@@ -11,7 +11,8 @@ from larl._core.files import write_atomically
 from larl._core.validation import instance, path_like
 from larl.diagnosis.figures import DARK, LIGHT, Theme, new_figure
 from larl.diagnosis.page import render_document, render_picture, render_table
-from larl.policies.auto.prior import COLUMNS, Prior, describe_rows
+from larl.policies.auto.prior import Prior
+from larl.policies.auto.prior_table import COLUMNS, describe_rows
 from larl.priors.summaries import ar_process
 from larl.priors.units import Floats
 

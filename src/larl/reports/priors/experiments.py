@@ -13,7 +13,8 @@ import pandas as pd
 from larl._core.files import write_atomically
 from larl._core.kernel_cache import KERNEL_SOURCES, source_digest
 from larl.policies import LARLBIC, Auto, KalmanOracle, Random
-from larl.policies.auto.prior import QUANTILE_95, Prior
+from larl.policies.auto.prior import Prior
+from larl.policies.auto.prior_table import QUANTILE_95
 from larl.priors import learn_prior
 from larl.reports.cohorts.experiments import (
     NEW_STEPS,
