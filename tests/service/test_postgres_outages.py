@@ -129,6 +129,7 @@ def test_requests_are_refused_while_the_database_is_silent_and_then_succeed(
         (psycopg.errors.ConnectionTimeout("timeout"), 0, 1),
         (psycopg.errors.ConnectionTimeout("timeout"), 2, 3),
         (psycopg.errors.ConnectionTimeout("timeout"), 99, FIRST_ATTEMPTS - 1),  # the next connection reports it
+        (psycopg.errors.CannotConnectNow("the database system is starting up"), 2, 3),
         (psycopg.OperationalError("refused"), 99, 1),
     ],
 )
@@ -144,5 +145,6 @@ def test_start_waits_for_a_server_that_is_slow(
         return io.StringIO()  # it can be closed
 
     monkeypatch.setattr(psycopg, "connect", connect)
+    monkeypatch.setattr("larl.service.storage.postgres.time.sleep", lambda seconds: None)
     wait_for_server(sql.create_engine("postgresql+psycopg://nobody@127.0.0.1:1/none"))
     assert limits == [CONNECT] * attempts
