@@ -9,8 +9,6 @@ from larl._core.random import empty_bits, seed_bits
 from larl.live.kernels import replay
 from larl.policies._contract import act
 
-NO_CONTEXT = np.zeros((1, 0))
-
 
 @entry_point
 def _act(state: Any, seed: np.uint64) -> int:
@@ -24,6 +22,6 @@ def decide(state: Any, seed: int) -> int:
     return int(_act(state, np.uint64(seed)))
 
 
-def learn(state: Any, arm: int, reward: float) -> None:
+def learn(state: Any, arm: int, reward: float, context: Any = ()) -> None:
     """Update the State with the reward of an arm; nan means that the reward is missing."""
-    replay(state, NO_CONTEXT, np.array([arm]), np.array([float(reward)]), 0, 1)
+    replay(state, np.array([context], dtype=float), np.array([arm]), np.array([float(reward)]), 0, 1)

@@ -56,7 +56,7 @@ def _agent_document(spec: Policy) -> dict[str, Any]:
     horizon, world = (None, None) if spec == CONTEXTUAL else (60, world_of(spec))
     agent = larl.Agent(spec, 3, seed=9, min_probability=0.1, max_delay=7, horizon=horizon, world=world)
     context, available = [0.5] * agent._context_size, (None, None, None, [])
-    for t in range(130 if getattr(spec, "standardise", False) else 45):
+    for t in range(45):
         decision = agent.decide(available[t % 4], context=context or None)
         if t % 3 and decision.arm is not None:
             agent.observe(decision, float(t % 5) - 2.0)

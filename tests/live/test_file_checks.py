@@ -102,9 +102,9 @@ def test_agent_with_impossible_content_is_refused(change: Change, message: str, 
 
 def test_rewards_of_a_standardised_policy_must_be_in_both_orders(tmp_path: Path) -> None:
     agent = larl.Agent(larl.UCB(standardise=True), 2, max_delay=1)
-    for t in range(130):
+    for t in range(40):
         agent.observe(agent.decide(), float(t))
-    message = refusal(agent.pack(), put_number("ring", 5, 0.5), tmp_path / "agent.json", "agent")
+    message = refusal(agent.pack(), put_number("first.ring", 5, 0.5), tmp_path / "agent.json", "agent")
     assert "ordered" in message
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl.live.files import digest
+from larl.live.files import digest, pack_state
+from larl.live.renamed import upgrade_names
 from tests.stepping import learn
 
 OLD = Path(__file__).parent / "old"
@@ -43,14 +44,56 @@ def next_decisions(decide: Any, observe: Any, steps: int) -> list[Any]:
 
 
 RELEARNT = "Auto-0"  # Auto's State has changed; its agents learn again from the rewards in the file
+AGENTS = read_cases("agents-2.json.gz")
+STANDARDISED = [name for name, case in AGENTS.items() if case["file"]["policy"].get("standardise")]
 
 
-@pytest.mark.parametrize("name", [name for name in read_cases("agents-2.json.gz") if name != RELEARNT])
+@pytest.mark.parametrize("name", [name for name in AGENTS if name not in (RELEARNT, *STANDARDISED)])
 def test_schema_2_agent_continues_identically(name: str, tmp_path: Path) -> None:
     case, path = read_cases("agents-2.json.gz")[name], tmp_path / "agent.json"
     path.write_text(json.dumps(case["file"]))
     agent = larl.Agent.load(path)
     assert next_decisions(lambda _: agent.decide(), agent.observe, len(case["next"])) == case["next"]
+
+
+@pytest.mark.parametrize("name", STANDARDISED)
+def test_agent_with_a_running_scale_keeps_what_it_has_learnt(name: str, tmp_path: Path) -> None:
+    file, path = AGENTS[name]["file"], tmp_path / "agent.json"
+    path.write_text(json.dumps(file))
+    agent = larl.Agent.load(path)
+    old, new = upgrade_names(file)["base"]["state"], pack_state(agent._history.base.state)
+    assert new["scale"] == old["standard"]
+    assert {name: new[name] for name in new if name.startswith("inner.")} == {
+        name: old[name] for name in old if name.startswith("inner.")
+    }
+    before = next_decisions(lambda _: agent.decide(), agent.observe, 10)
+    again = larl.Agent.load(path)
+    assert again.save(tmp_path / "again.json")
+    again = larl.Agent.load(tmp_path / "again.json")
+    assert next_decisions(lambda _: again.decide(), again.observe, 10) == before
+
+
+@pytest.mark.parametrize("pooling", ["full", "partial"])
+def test_cohort_with_a_running_scale_keeps_what_it_has_learnt(pooling: str, tmp_path: Path) -> None:
+    cohort, path = (
+        larl.Cohort(larl.LARL(1, standardise=True), 2, pooling=pooling, max_delay=2),
+        tmp_path / "cohort.json",
+    )
+    for t in range(60):
+        cohort.observe(cohort.decide("xyz"[t % 3]), float(t % 7))
+    file = json.loads(cohort.save(path).read_text())
+    state = file["base"]["state"]
+    for name in ("ring", "ordered"):  # earlier versions had the latest 101 rewards
+        state[name] = {"type": "<f8", "shape": [101], "data": base64.b64encode(np.zeros(101).tobytes()).decode()}
+    state["standard"]["data"] = base64.b64encode(np.array([3.0, 2.0]).tobytes()).decode()
+    path.write_text(json.dumps(file | {"digest": digest({k: v for k, v in file.items() if k != "digest"})}))
+    loaded = larl.Cohort.load(path)
+    base = loaded.pack()["base"]["state"]
+    assert base["standard"] == state["standard"]
+    assert {name: base[name] for name in base if name.startswith("inner.")} == {
+        name: state[name] for name in state if name.startswith("inner.")
+    }
+    assert loaded.decide("x").arm
 
 
 @pytest.mark.parametrize("name", read_cases("cohorts-2.json.gz"))

@@ -1,27 +1,70 @@
 """Standardised rewards: median and scale, and invariance to offset and unit."""
 
+import math
+
+import numba
 import numpy as np
 import pytest
 
 import larl
 from larl import worlds
 from larl.policies import Policy
-from larl.policies._standardise import LATEST, MAD_TO_SD, NEGLIGIBLE_SHARE
+from larl.policies._latest_rewards import MAD_TO_SD, NEGLIGIBLE_SHARE, insert_reward, latest_rewards_init
+from larl.policies._standardise import FIRST
 from larl.worlds import Simulator
 from tests.stepping import learn
 
 
-def test_centre_and_scale_are_medians_of_the_latest_rewards() -> None:
-    state, draws = larl.LARL(2, standardise=True).init(2), np.random.default_rng(0)
-    rewards = np.round(draws.standard_t(1.5, size=4 * LATEST), 1)  # outliers and ties
-    rewards[2 * LATEST : 3 * LATEST] = draws.random(LATEST) < 0.1  # most are equal
+def median_and_scale(rewards: np.ndarray) -> tuple[float, float]:
+    deviations = np.sort(np.abs(rewards - np.median(rewards)))
+    width, rms = MAD_TO_SD * deviations[rewards.size // 2], np.sqrt(np.mean(deviations**2))
+    return float(np.median(rewards)), float(width if width > NEGLIGIBLE_SHARE * rms else rms)
+
+
+def test_median_and_scale_are_those_of_the_latest_rewards() -> None:
+    size, draws = 101, np.random.default_rng(0)
+    rewards = np.round(draws.standard_t(1.5, size=4 * size), 1)  # outliers and ties
+    rewards[2 * size : 3 * size] = draws.random(size) < 0.1  # most are equal
+    latest, insert = latest_rewards_init(size), numba.njit(lambda state, reward: insert_reward(state, reward))
     for t, reward in enumerate(rewards):
-        learn(state, t % 2, reward)
-        latest = np.sort(rewards[max(t + 1 - LATEST, 0) : t + 1])
-        assert state.standard[0] == pytest.approx(np.median(latest), abs=1e-12)
-        deviations = np.sort(np.abs(latest - np.median(latest)))
-        width, rms = MAD_TO_SD * deviations[latest.size // 2], np.sqrt(np.mean(deviations**2))
-        assert state.standard[1] == pytest.approx(width if width > NEGLIGIBLE_SHARE * rms else rms, rel=1e-12)
+        insert(latest, reward)
+        assert latest.standard == pytest.approx(median_and_scale(rewards[max(t + 1 - size, 0) : t + 1]), rel=1e-12)
+
+
+def used_scale(steps: list[tuple[int, float]]) -> tuple[float, float]:
+    """Median and scale after these steps: those at the last power of two, or when two rewards first differed."""
+    scale = (0.0, 0.0)
+    for count in range(1, len(steps) + 1):
+        seen = np.array([reward for _, reward in steps[: min(count, FIRST)] if not math.isnan(reward)])
+        is_given = not math.isnan(steps[count - 1][1])
+        if is_given and count <= FIRST and (count & (count - 1) == 0 or scale[1] == 0.0):
+            scale = median_and_scale(seen)
+        elif is_given and count > FIRST and scale[1] == 0.0:
+            scale = (scale[0], abs(steps[count - 1][1] - scale[0]))
+    return scale
+
+
+@pytest.mark.parametrize("kind", ["normal", "binary", "constant for long"])
+def test_policy_has_learnt_from_rewards_of_one_origin_and_unit(kind: str) -> None:
+    draws = np.random.default_rng(3)
+    rewards = {
+        "normal": 50.0 + draws.normal(size=80),
+        "binary": 1.0 * (draws.random(80) < 0.3),
+        "constant for long": np.where(np.arange(80) < 45, 7.0, draws.normal(size=80)),
+    }[kind]
+    rewards[draws.random(80) < 0.15] = math.nan
+    contexts, arms, steps = draws.normal(size=(80, 2)), draws.integers(2, size=80), []
+    state = larl.LARL(2, context=2, standardise=True).init(2)
+    for t in range(80):
+        learn(state, int(arms[t]), rewards[t], contexts[t])
+        steps.append((int(arms[t]), float(rewards[t])))
+        centre, width = used_scale(steps)
+        assert state.scale == pytest.approx((centre, width), rel=1e-12)
+        reference = larl.LARL(2, context=2).init(2)
+        for i, (arm, reward) in enumerate(steps):
+            learn(reference, arm, np.divide(reward - centre, width or math.inf), contexts[i])
+        np.testing.assert_allclose(state.inner.ridge.theta, reference.ridge.theta, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(state.inner.ridge.inverse, reference.ridge.inverse, rtol=1e-9, atol=1e-12)
 
 
 STANDARDISED = [
@@ -53,7 +96,7 @@ def test_decisions_do_not_depend_on_offset_and_unit(spec: Policy, factor: float,
 
 
 def test_standardise_is_off_by_default() -> None:
-    assert not hasattr(larl.LARL(3).init(2), "standard")
+    assert not hasattr(larl.LARL(3).init(2), "scale")
     with pytest.raises(larl.InvalidValue, match="standardise"):
         larl.LARL(3, standardise="yes")  # type: ignore[arg-type]
 
@@ -82,6 +125,20 @@ def test_binary_rewards_are_learned(spec: Policy) -> None:
             gap += decision.arm != "1"
         lost.append(0.6 * gap / steps)
     assert np.mean(lost) + 3.0 * np.std(lost) / np.sqrt(len(lost)) < 0.15
+
+
+@pytest.mark.parametrize("spec", [larl.LARL(1, standardise=True), larl.UCB(standardise=True)], ids=str)
+def test_most_common_reward_of_both_arms_may_differ(spec: Policy) -> None:
+    # The median is 0 while the first arm is played, 1 while the second is: rewards must not be relative to it.
+    lost, steps, success = [], 400, (0.2, 0.65)
+    for trial in range(30):
+        agent, draws = larl.Agent(spec, 2, seed=trial), np.random.default_rng(trial)
+        for _ in range(steps):
+            decision = agent.decide()
+            lost.append(0.45 * (decision.arm == "0"))
+            agent.observe(decision, float(draws.random() < success[int(str(decision.arm))]))
+    trials = np.reshape(lost, (30, steps)).mean(axis=1)
+    assert trials.mean() + 3.0 * trials.std() / np.sqrt(30) < 0.3 * 0.225  # random arms lose 0.225 per step
 
 
 def test_only_policies_that_share_fields_can_be_pooled() -> None:

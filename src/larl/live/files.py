@@ -23,6 +23,7 @@ from larl._core.validation import InvalidValue, short
 from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
 from larl.live.old_auto import FORMER_PRIOR, ONLY_OLD, learn_again
+from larl.live.old_scale import fix_scale, has_running_scale
 from larl.live.renamed import upgrade_names
 from larl.live.schedule import Schedule, Update
 from larl.policies import from_dict
@@ -84,6 +85,10 @@ def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
     arrays = state_arrays(state)
     if type(initial).__name__ == "AutoState":  # the default prior was an array of the State before it became a setting
         values = {name: value for name, value in values.items() if name not in FORMER_PRIOR}
+    if has_running_scale(values, initial):
+        fix_scale(values, state, initial, _unpack_array)
+        old = {name: value for name, value in values.items() if name.startswith("inner.")}
+        values = pack_state(state) | old
     values = {name: _pack_array(array) for name, array in arrays.items() if array.size == 0} | dict(values)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")

@@ -61,7 +61,7 @@ class Allocation:
         Limits of ``"smooth"``. Every arm but the first has at least `low`; the first has at least 1 − `high`.
     slope : float, > 0, default 5.0
         How fast the probability rises, per unit of the reward; per scale of the rewards for policies with
-        ``standardise=True`` (the running scale), and for `CohortLARL` and `ParticleLatentThompson` (a fixed one).
+        ``standardise=True``, and for `CohortLARL` and `ParticleLatentThompson`.
     c : float, 10⁻⁶ to 10⁶, default 1.0
         Above 1, the first arm is preferred if the advantage is 0.
     k : float, 0.1 to 10, default 1.0
@@ -162,7 +162,7 @@ def posterior(state: Any, arm: int) -> tuple[float, float]:
 
 
 def standard_posterior(state: StandardState, arm: int) -> tuple[float, float]:
-    """Return the posterior in units of the running scale, which is not defined while all rewards are equal."""
+    """Return the posterior in units of the scale of the first rewards."""
     return posterior(state.inner, arm)
 
 

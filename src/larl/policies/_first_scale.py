@@ -1,8 +1,8 @@
 """A fixed offset and unit for a policy, from its first rewards.
 
-The first rewards come from random arms. Their median c and scale w (`_standardise.py`) are then fixed, and the policy
-gets (r − c)/w, beginning with these first rewards. Unlike a running scale, c and w do not follow a state that stays the
-same for long. While the latest rewards are all equal, more are collected: w is never 0.
+The first rewards come from random arms. Their median c and scale w (`_latest_rewards.py`) are then fixed, and the
+policy gets (r − c)/w, beginning with these first rewards. Unlike a running scale, c and w do not follow a state that
+stays the same for long. While the latest rewards are all equal, more are collected: w is never 0.
 """
 
 import math
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from larl._core.random import Bits, pick
 from larl.policies._bounds import Bound, inner_bounds
 from larl.policies._contract import act, action_probabilities, predict, update, update_missing
+from larl.policies._latest_rewards import LatestRewards, insert_reward, latest_rewards_bounds, latest_rewards_init
 from larl.policies._probabilities import Floats, Mask, uniform_probabilities
 from larl.policies._registry import bind
-from larl.policies._standardise import StandardState, insert_reward
-from larl.policies._standardise import bounds as standard_bounds
 
 FIRST, FIRST_PER_ARM = 8, 2  # rewards that c and w are computed from: the larger number
 LARGEST = 1e100  # of a standardised reward, as of a reward
@@ -25,31 +24,18 @@ LARGEST = 1e100  # of a standardised reward, as of a reward
 
 class FirstScaleState(NamedTuple):
     inner: Any  # the State of the policy
-    first: StandardState  # the latest rewards until c and w are fixed
+    first: LatestRewards  # the latest rewards until c and w are fixed
     first_arm: NDArray[np.int64]  # (size of the ring,) their arms
     is_fixed: NDArray[np.int64]  # (1,) 1 if c and w are fixed
-    arms: int
-
-
-class NoState(NamedTuple):
-    """The State of no policy: `first` standardises nothing."""
-
     arms: int
 
 
 def first_scale_init(inner: Any, arms: int) -> FirstScaleState:
     """Return a State that passes standardised rewards to the State `inner`."""
     size = max(FIRST, FIRST_PER_ARM * arms)
-    first = StandardState(
-        inner=NoState(arms),
-        ring=np.zeros(size),
-        ordered=np.zeros(size),
-        seen=np.zeros(1, dtype=np.int64),
-        standard=np.zeros(2),
-    )
     return FirstScaleState(
         inner=inner,
-        first=first,
+        first=latest_rewards_init(size),
         first_arm=np.zeros(size, dtype=np.int64),
         is_fixed=np.zeros(1, dtype=np.int64),
         arms=arms,
@@ -58,7 +44,7 @@ def first_scale_init(inner: Any, arms: int) -> FirstScaleState:
 
 def bounds(initial: FirstScaleState, state: FirstScaleState) -> dict[str, Bound]:
     """Return the bounds of the whole numbers."""
-    first = {f"first.{name}": bound for name, bound in standard_bounds(initial.first, state.first).items()}
+    first = latest_rewards_bounds(state.first, "first.")
     own = {"first_arm": (0, initial.arms - 1), "is_fixed": (0, 1)}
     return inner_bounds(initial.inner, state.inner, "inner") | first | own
 

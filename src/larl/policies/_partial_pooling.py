@@ -36,7 +36,6 @@ from larl.policies._linalg.simd4 import aligned_zeros
 from larl.policies._pooling import PARTIAL_STATES
 from larl.policies._probabilities import Floats
 from larl.policies._registry import bind
-from larl.policies._standardise import StandardState
 from larl.policies.larl import LARLState, set_context, update_missing
 from larl.policies.ucb import UCBState
 
@@ -222,9 +221,4 @@ def _partial_ucb(state: UCBState) -> PartialState:
     return partial_init(packed_ridge_init(arms, 1, ridge), lags_init(0, arms), 0, state.alpha)
 
 
-def _partial_standardised(state: StandardState) -> Any:
-    """Return the State of partial pooling for a policy with standardised rewards."""
-    return state._replace(inner=PARTIAL_STATES[type(state.inner)](state.inner))
-
-
-PARTIAL_STATES.update({LARLState: _partial_larl, UCBState: _partial_ucb, StandardState: _partial_standardised})
+PARTIAL_STATES.update({LARLState: _partial_larl, UCBState: _partial_ucb})

@@ -17,6 +17,7 @@ from larl.policies._contract import SHARED_FIELDS, Policy
 
 POOLINGS = ("none", "full", "partial")
 UNSHARED: set[type] = set()  # NamedTuples of which every unit has its own copy, also of what units share elsewhere
+POOLED_STATES: dict[type, Callable[[Any], Any]] = {}  # from the State of a unit alone to that of a unit that shares
 PARTIAL_STATES: dict[type, Callable[[Any], Any]] = {}  # from a State to that of partial pooling (_partial_pooling.py)
 
 
@@ -27,6 +28,8 @@ def pooled_state(policy: Policy, state: Any, pooling: str) -> Any:
     if type(getattr(state, "frozen", None)) in UNSHARED:  # of a `Deployed` policy
         inner = pooled_state(policy, state.inner, pooling)
         return state._replace(inner=inner, frozen=type(state.frozen)(copy_fields(inner)))
+    if type(state) in POOLED_STATES:
+        state = POOLED_STATES[type(state)](state)
     supported: Collection[type] = PARTIAL_STATES if pooling == "partial" else SHARED_FIELDS
     if not {type(state), type(getattr(state, "inner", state))} <= set(supported):
         names = ", ".join(sorted({POLICY_NAMES[kind] for kind in supported}))

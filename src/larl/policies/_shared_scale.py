@@ -1,7 +1,7 @@
 """A fixed offset and unit for the units of a cohort, from the first rewards of all units.
 
 The first rewards come from random arms. The policy gets nothing from them but a step without a reward. Their median c
-and scale w (`_standardise.py`) are then fixed for all units, and the policy gets (r − c)/w: the rows of a regression
+and scale w (`_latest_rewards.py`) are then fixed for all units, and the policy gets (r − c)/w: the rows of a regression
 all have the same scale. While the latest rewards are all equal, more are collected: w is never 0.
 """
 
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from larl._core.compile import inline
 from larl._core.random import Bits, pick
-from larl.policies._bounds import Bound
+from larl.policies._bounds import Bound, inner_bounds
 from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
+from larl.policies._latest_rewards import LatestRewards, insert_reward, latest_rewards_bounds
 from larl.policies._pooling import PARTIAL_STATES
 from larl.policies._probabilities import Floats, Mask, uniform_probabilities
 from larl.policies._registry import bind
-from larl.policies._standardise import StandardState, insert_reward
-from larl.policies._standardise import bounds as standard_bounds
 
 FIRST, FIRST_PER_ARM = 16, 4  # rewards that c and w are computed from: the larger number
 LARGEST = 1e100  # of a standardised reward, as of a reward
@@ -49,7 +48,8 @@ def shared_scale_init(inner: Any, arms: int) -> SharedScaleState:
 
 def bounds(initial: SharedScaleState, state: SharedScaleState) -> dict[str, Bound]:
     """Return the bounds of the whole numbers, and of `ordered`."""
-    return standard_bounds(*(StandardState(*each[:-1]) for each in (initial, state)))
+    first = LatestRewards(state.ring, state.ordered, state.seen, state.standard)
+    return inner_bounds(initial.inner, state.inner, "inner") | latest_rewards_bounds(first)
 
 
 @inline
@@ -67,8 +67,7 @@ def shared_scale_update(state: SharedScaleState, arm: int, reward: float) -> Non
         standard = (reward - state.standard[0]) / state.standard[1]
         update(state.inner, arm, min(max(standard, -LARGEST), LARGEST))
     else:
-        first = StandardState(state.inner, state.ring, state.ordered, state.seen, state.standard)
-        insert_reward(first, reward)
+        insert_reward(LatestRewards(state.ring, state.ordered, state.seen, state.standard), reward)
         update_missing(state.inner, arm)
 
 
@@ -98,7 +97,7 @@ bind(
     SharedScaleState,
     shared_scale_act,
     shared_scale_update,
-    "CohortLARL",
+    "a policy with standardise = True in a cohort",
     ("ring", "ordered", "seen", "standard"),
     bounds,
     update_missing=shared_scale_update_missing,

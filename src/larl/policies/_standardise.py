@@ -1,103 +1,110 @@
-"""Standardised rewards for a policy: (r − c)/w, with c the median and w the scale of the latest rewards.
+"""Standardised rewards for a policy: (r − c)/w, with c the median and w the scale of its first rewards.
 
-The scale is the median absolute deviation from c, multiplied so that it estimates the sd of a normal distribution. Both
-follow the rewards' offset and unit, and a few outliers change them little. If more than half of the latest rewards are
-equal, as binary rewards often are, that deviation is 0; then the scale is the root mean square deviation from c, which
-is positive whenever two rewards differ. c and w include the reward that is standardised. While all rewards are equal,
-w = 0 and the policy gets zeros. Predictions are transformed back.
+c and w are computed again after 2, 4, 8, 16 and 32 steps, and as soon as two rewards differ; the policy then learns
+again from all steps so far, with the new c and w. Later they are fixed. All rewards that the policy has learnt from so
+have the same origin and unit. With a running median they would not: the means of two arms that were played at different
+times could not be compared. While all rewards are equal, w = 0 and the policy gets zeros; if that lasts for more than
+32 steps, the first other reward sets w to its distance from c. Predictions are transformed back.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import inline
+from larl._core.compile import copy_fields, inline, inner, share_fields
 from larl._core.random import Bits
 from larl.policies._bounds import STEPS, Bound, inner_bounds
 from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
+from larl.policies._frozen import assign_fields
+from larl.policies._latest_rewards import LatestRewards, insert_reward, latest_rewards_bounds, latest_rewards_init
+from larl.policies._pooling import POOLED_STATES
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import bind
+from larl.policies._shared_scale import SharedScaleState, shared_scale_init
 
-LATEST = 101  # number of rewards that c and w are computed from
-MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation
-NEGLIGIBLE_SHARE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
+FIRST = 32  # steps whose rewards decide c and w
+LARGEST = 1e100  # of a standardised reward, as of a reward
 
 
 class StandardState(NamedTuple):
-    inner: Any  # the State of the policy
-    ring: Floats  # (LATEST,) the latest rewards, ring buffer
-    ordered: Floats  # (LATEST,) the same, sorted
-    seen: NDArray[np.int64]  # (1,) number of rewards
-    standard: Floats  # (2,) c and w
+    inner: Any  # the State of the policy, which gets standardised rewards
+    initial: Any  # the same before the first step
+    first: LatestRewards  # the rewards of the first steps
+    scale: Floats  # (2,) c and w
+    context: Floats  # (p,) of this step
+    first_context: Floats  # (FIRST + 1, p) of the first steps; the last row is that of the latest step
+    first_arm: NDArray[np.int64]  # (FIRST + 1,) their arms, −1: none
+    first_reward: Floats  # (FIRST + 1,) their rewards
+    is_missing: NDArray[np.bool_]  # (FIRST + 1,) whether they have no reward
+    time: NDArray[np.int64]  # (1,)
+    arms: int
 
 
-def bounds(initial: StandardState, state: StandardState) -> dict[str, Bound]:
-    """Return the bounds of the whole numbers, and of `ordered`: `insert_reward` finds every reward of `ring` there."""
-    latest = state.ordered.copy()
-    used = min(max(int(state.seen[0]), 0), latest.size)
-    latest[:used] = np.sort(state.ring[:used])
-    inner = inner_bounds(initial.inner, state.inner, "inner")
-    return inner | {"seen": STEPS, "ordered": (latest, latest)}
+share_fields(StandardState, ("initial",))
 
 
-def standard_init(inner: Any) -> StandardState:
-    """Return a State that passes standardised rewards to the State `inner`."""
+def standard_init(inner: Any, arms: int, context: int = 0) -> StandardState:
+    """Return a State that passes standardised rewards to the State `inner`, whose contexts have a length."""
     return StandardState(
         inner=inner,
-        ring=np.zeros(LATEST),
-        ordered=np.zeros(LATEST),
-        seen=np.zeros(1, dtype=np.int64),
-        standard=np.zeros(2),
+        initial=copy_fields(inner),
+        first=latest_rewards_init(FIRST),
+        scale=np.zeros(2),
+        context=np.zeros(context),
+        first_context=np.zeros((FIRST + 1, context)),
+        first_arm=np.zeros(FIRST + 1, dtype=np.int64),
+        first_reward=np.zeros(FIRST + 1),
+        is_missing=np.zeros(FIRST + 1, dtype=np.bool_),
+        time=np.zeros(1, dtype=np.int64),
+        arms=arms,
     )
 
 
-@inline
-def insert_reward(state: StandardState, reward: float) -> None:
-    """Insert a reward into the latest ones, in place of the oldest if there are LATEST, and update c and w."""
-    ring, ordered, seen = state.ring, state.ordered, state.seen[0]
-    used, slot = min(seen, ring.size), seen % ring.size
-    if used == ring.size:
-        at = 0
-        while ordered[at] != ring[slot]:
-            at += 1
-        for i in range(at, used - 1):
-            ordered[i] = ordered[i + 1]
-        used -= 1
-    at = used
-    while at > 0 and ordered[at - 1] > reward:
-        ordered[at] = ordered[at - 1]
-        at -= 1
-    ordered[at], ring[slot] = reward, reward
-    state.seen[0] += 1
-    _set_standard(state, used + 1)
+def bounds(initial: StandardState, state: StandardState) -> dict[str, Bound]:
+    """Return the bounds of the whole numbers, and of sorted rewards."""
+    lowest = np.where(state.is_missing, -1, 0)  # only a step without a reward can have no arm
+    own = {"first_arm": (lowest, initial.arms - 1), "is_missing": (0, 1), "time": STEPS}
+    return inner_bounds(initial.inner, state.inner, "inner") | latest_rewards_bounds(state.first, "first.") | own
 
 
 @inline
-def _set_standard(state: StandardState, used: int) -> None:
-    """Set c to the median and w to the scaled median absolute deviation, found from the middle outwards.
+def _update_scale(state: StandardState, reward: float, is_missing: bool) -> bool:
+    """Learn c and w from this step; return whether they have changed for earlier rewards."""
+    count, scale = state.time[0] + 1, state.scale
+    is_first = count <= FIRST
+    if not is_missing and (is_first or state.first.seen[0] == 0):
+        insert_reward(state.first, reward)
+        is_due = count & (count - 1) == 0 or scale[1] == 0.0
+        is_new = is_due and (scale[0] != state.first.standard[0] or scale[1] != state.first.standard[1])
+        if is_new:
+            scale[0], scale[1] = state.first.standard[0], state.first.standard[1]
+        return is_new and is_first
+    if not is_missing and scale[1] == 0.0:  # all earlier rewards are equal to c, whatever w is
+        scale[1] = abs(reward - scale[0])
+    return False
 
-    If that is negligible, w is the root mean square deviation.
-    """
-    ordered = state.ordered
-    centre = 0.5 * (ordered[(used - 1) // 2] + ordered[used // 2])
-    low, high, distance = (used - 1) // 2, (used - 1) // 2 + 1, 0.0
-    for _ in range(used // 2 + 1):
-        below = centre - ordered[low] if low >= 0 else math.inf
-        above = ordered[high] - centre if high < used else math.inf
-        distance = min(below, above)
-        if below <= above:
-            low -= 1
+
+@inner
+def _learn(state: StandardState, arm: int, reward: float, is_missing: bool) -> None:
+    """Update the policy with this step; if c and w have changed, with all steps so far."""
+    last = min(state.time[0], FIRST)
+    for j in range(state.context.size):
+        state.first_context[last, j] = state.context[j]
+    state.first_arm[last], state.first_reward[last], state.is_missing[last] = arm, reward, is_missing
+    begin = last
+    if _update_scale(state, reward, is_missing):
+        begin = 0
+        assign_fields(state.inner, state.initial)
+    centre, width = state.scale[0], state.scale[1]
+    for i in range(begin, last + 1):
+        set_context(state.inner, state.first_context[i])
+        if state.is_missing[i]:
+            update_missing(state.inner, state.first_arm[i])
         else:
-            high += 1
-    largest, squares = max(centre - ordered[0], ordered[used - 1] - centre), 0.0
-    for i in range(used):
-        share = (ordered[i] - centre) / largest if largest > 0.0 else 0.0
-        squares += share * share
-    width, root_mean_square = MAD_TO_SD * distance, largest * math.sqrt(squares / used)
-    state.standard[0] = centre
-    state.standard[1] = width if width > NEGLIGIBLE_SHARE * root_mean_square else root_mean_square
+            standard = (state.first_reward[i] - centre) / width if width > 0.0 else 0.0
+            update(state.inner, state.first_arm[i], min(max(standard, -LARGEST), LARGEST))
+    state.time[0] += 1
 
 
 def standard_act(state: StandardState, bits: Bits) -> int:
@@ -105,18 +112,16 @@ def standard_act(state: StandardState, bits: Bits) -> int:
 
 
 def standard_update(state: StandardState, arm: int, reward: float) -> None:
-    insert_reward(state, reward)
-    centre, width = state.standard[0], state.standard[1]
-    update(state.inner, arm, (reward - centre) / width if width > 0.0 else 0.0)
+    _learn(state, arm, reward, False)
 
 
 def standard_update_missing(state: StandardState, arm: int) -> None:
-    update_missing(state.inner, arm)
+    _learn(state, arm, 0.0, True)
 
 
 def standard_predict(state: StandardState, arm: int) -> tuple[float, float]:
     mean, width = predict(state.inner, arm)
-    return state.standard[0] + state.standard[1] * mean, state.standard[1] * width
+    return state.scale[0] + state.scale[1] * mean, state.scale[1] * width
 
 
 def standard_action_probabilities(state: StandardState, available: Mask, out: Floats) -> None:
@@ -124,7 +129,9 @@ def standard_action_probabilities(state: StandardState, available: Mask, out: Fl
 
 
 def standard_set_context(state: StandardState, context: Floats) -> None:
-    set_context(state.inner, context)
+    for j in range(min(state.context.size, context.size)):
+        state.context[j] = context[j]
+    set_context(state.inner, state.context)
 
 
 bind(
@@ -132,10 +139,18 @@ bind(
     standard_act,
     standard_update,
     "a policy with standardise = True",
-    ("ring", "ordered", "seen", "standard"),
+    (),
     bounds,
     update_missing=standard_update_missing,
     predict=standard_predict,
     action_probabilities=standard_action_probabilities,
     set_context=standard_set_context,
 )
+
+
+def _pooled_standard(state: StandardState) -> SharedScaleState:
+    """Return the State of a unit that shares what it learns: the first rewards of all units decide c and w."""
+    return shared_scale_init(state.inner, state.arms)
+
+
+POOLED_STATES[StandardState] = _pooled_standard

@@ -92,12 +92,11 @@ class CUSUMUCB(Policy):
     alpha : float, 0 <= alpha <= 1, default 0.05
         Probability α of a random arm, so that changes of arms that look bad are found too.
     scale : float, > 0, default 1.0
-        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+        Size B of the rewards, in units of the reward, or of their scale if `standardise`.
     xi : float, >= 0, default 1.0
         Exploration constant ξ.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale. Both follow the rewards of all
-        arms, so a change of one arm can restart others.
+        Subtract the median of the first 32 rewards and divide by their scale.
 
     Examples
     --------
@@ -129,4 +128,4 @@ class CUSUMUCB(Policy):
             alpha=self.alpha,
             width=self.scale * math.sqrt(self.xi),
         )
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

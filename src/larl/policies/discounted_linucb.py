@@ -158,7 +158,7 @@ class DiscountedLinUCB(Policy):
     ridge : float, > 0, default 1.0
         Penalty λ of each arm's regression: V = λI + Σ γᵗ ΦΦᵀ.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale.
+        Subtract the median of the first 32 rewards and divide by their scale.
 
     Examples
     --------
@@ -187,4 +187,4 @@ class DiscountedLinUCB(Policy):
             alpha=self.alpha,
             penalty=self.ridge,
         )
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

@@ -69,11 +69,11 @@ class DiscountedUCB(Policy):
     discount : float, 0 < discount <= 1
         Factor by which the weight of a past reward decays per step.
     scale : float, > 0, default 1.0
-        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+        Size B of the rewards, in units of the reward, or of their scale if `standardise`.
     xi : float, >= 0, default 0.6
         Exploration constant ξ.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale.
+        Subtract the median of the first 32 rewards and divide by their scale.
 
     Examples
     --------
@@ -91,4 +91,4 @@ class DiscountedUCB(Policy):
 
     def init(self, arms: int, **_: Any) -> Any:
         state = DiscountedUCBState(np.zeros(arms), np.zeros(arms), self.discount, self.scale, self.xi)
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

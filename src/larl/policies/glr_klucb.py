@@ -142,14 +142,14 @@ class GLRklUCB(Policy):
     rewards : {"gaussian", "bernoulli"}, default "gaussian"
         Distribution of kl. With "bernoulli", rewards outside of [0, 1] are clipped.
     sigma : float, > 0, default 1.0
-        Standard deviation σ of normal rewards around their mean, in units of the reward, or of their running scale if
+        Standard deviation σ of normal rewards around their mean, in units of the reward, or of their scale if
         `standardise`. Not used for Bernoulli rewards. Rewards in [0, 1] are covered by σ = ½.
     memory : int, >= 2, default 200
         Number of latest rewards of an arm that are tested. Estimates of means use all rewards since the restart.
     every : int, >= 1, default 1
         An arm is tested after every so many plays. A test takes time in proportion to `memory`.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale. For normal rewards only.
+        Subtract the median of the first 32 rewards and divide by their scale. For normal rewards only.
 
     Examples
     --------
@@ -188,4 +188,4 @@ class GLRklUCB(Policy):
             is_bernoulli=self.rewards == "bernoulli",
             is_global=self.restart == "global",
         )
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

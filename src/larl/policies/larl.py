@@ -122,8 +122,8 @@ class LARL(Policy):
     context : int, >= 0, default 0
         Length of the observed context of a step; each arm has a coefficient for each of its numbers.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale, so that decisions do not depend on
-        the offset and unit of the rewards.
+        Subtract the median of the first 32 rewards and divide by their scale, so that decisions do not depend on the
+        offset and unit of the rewards.
 
     Raises
     ------
@@ -159,4 +159,4 @@ class LARL(Policy):
         if self.radius != "alpha":
             return _confidence_radius.init(ridge, lags, time, self.delta, horizon, world, radius=self.radius)
         state = LARLState(ridge=ridge, lags=lags, time=time, s=self.s, arms=arms, alpha=self.alpha)
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms, self.context) if self.standardise else state

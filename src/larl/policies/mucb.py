@@ -108,11 +108,11 @@ class MUCB(Policy):
     gamma : float, 1e-9 <= gamma <= 1, default 0.05
         Share γ of steps that play all arms in turn, so that changes of arms that look bad are found too.
     scale : float, > 0, default 1.0
-        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+        Size B of the rewards, in units of the reward, or of their scale if `standardise`.
     xi : float, >= 0, default 2.0
         Exploration constant ξ.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale.
+        Subtract the median of the first 32 rewards and divide by their scale.
 
     Examples
     --------
@@ -145,4 +145,4 @@ class MUCB(Policy):
             threshold=self.threshold * self.scale * math.sqrt(self.window),
             width=self.scale * math.sqrt(self.xi),
         )
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

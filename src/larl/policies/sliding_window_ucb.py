@@ -66,11 +66,11 @@ class SlidingWindowUCB(Policy):
     window : int, >= 1
         Number of steps in the window.
     scale : float, > 0, default 1.0
-        Size B of the rewards, in units of the reward, or of their running scale if `standardise`.
+        Size B of the rewards, in units of the reward, or of their scale if `standardise`.
     xi : float, >= 0, default 0.6
         Exploration constant ξ.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale.
+        Subtract the median of the first 32 rewards and divide by their scale.
 
     Examples
     --------
@@ -88,4 +88,4 @@ class SlidingWindowUCB(Policy):
 
     def init(self, arms: int, **_: Any) -> Any:
         state = SlidingWindowUCBState(window_init(self.window, arms), self.scale, self.xi)
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state

@@ -52,8 +52,8 @@ class UCB(Policy):
     ridge : float, > 0, default 1.0
         Penalty λ, in numbers of rewards; it shrinks the means towards 0.
     standardise : bool, default False
-        Subtract the running median of the rewards and divide by their running scale, so that decisions do not depend on
-        the offset and unit of the rewards.
+        Subtract the median of the first 32 rewards and divide by their scale, so that decisions do not depend on the
+        offset and unit of the rewards.
 
     Examples
     --------
@@ -70,4 +70,4 @@ class UCB(Policy):
 
     def init(self, arms: int, **_: Any) -> Any:
         state = UCBState(np.full(arms, self.ridge), np.zeros(arms), self.alpha)
-        return standard_init(state) if self.standardise else state
+        return standard_init(state, arms) if self.standardise else state
