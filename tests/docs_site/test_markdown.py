@@ -145,6 +145,7 @@ def test_type_without_a_description_has_no_dash() -> None:
     ("text", "result"),
     [
         ("k = 1 and 3.2 ± 0.1", "k\u00a0=\u00a01 and 3.2\u00a0±\u00a00.1"),
+        ("5 ms, 5 steps", "5\u00a0ms, 5 steps"),
         ("name = 1, x = y", "name = 1, x = y"),
         ("<code>larl compare --out x-y</code>", '<code>larl compare <span class="option">--out</span> x-y</code>'),
         ("<pre><code>larl --out</code></pre>", "<pre><code>larl --out</code></pre>"),

@@ -1,4 +1,4 @@
-"""A griffe extension: larl's `required`, `checked` and `spec` look like fields and dataclasses in signatures."""
+"""A griffe extension: signatures show fields and dataclasses, and every parameter has its own type and default."""
 
 import ast
 import re
@@ -9,6 +9,12 @@ import griffe
 _PARAMETERS = re.compile(r"(?<=^Parameters\n----------\n).*?(?=^\w+\n-+\n|\Z)", re.M | re.S)
 # The line `low, high : float, default 0 and 1` of a docstring, and its description. The signature has the defaults.
 _GROUP = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)+)( :.*?)?(,? default .*|,? optional)?\n((?: {4}.*(?:\n|\Z))+)", re.M)
+# The types of `keep : {"all", "summary"}` and `path : str, Path or None`, without words that describe a range.
+_ITEM = r"(?:\"\w+\"|[\w.]+)"
+_CHOICE = re.compile(
+    rf"^(\w+ : )(?:\{{({_ITEM}(?:, {_ITEM})*)\}}|((?:{_ITEM}, )*{_ITEM} or {_ITEM}))(?=$|, (?:default|optional)\b)",
+    re.M,
+)
 
 
 class LarlFields(griffe.Extension):
@@ -37,12 +43,23 @@ class LarlFields(griffe.Extension):
 
 
 def _separate(documented: griffe.Object) -> None:
-    """Document parameters that share a description one by one, each with its own type and default."""
+    """Document parameters that share a description one by one, and write choices in words or as a union of types.
+
+    griffe takes the first choice in braces for the default, drops quotes, and shows a list of types as a tuple.
+    """
 
     def entries(match: re.Match[str]) -> str:
         kind = match[2] if match[2] and match[2] != " :" else ""
         return "".join(f"{name}{kind}\n{match[4].rstrip()}\n" for name in match[1].split(", "))
 
+    def union(match: re.Match[str]) -> str:
+        choices = re.split(", | or ", match[2] or match[3])
+        if any(each[0] == '"' or each.isdigit() for each in choices):
+            return f"{match[1]}one of {', '.join(choices)}"
+        return match[1] + " | ".join(choices)
+
     if documented.docstring is not None:
         text = documented.docstring.value
-        documented.docstring.value = _PARAMETERS.sub(lambda section: _GROUP.sub(entries, section[0]), text)
+        documented.docstring.value = _PARAMETERS.sub(
+            lambda section: _CHOICE.sub(union, _GROUP.sub(entries, section[0])), text
+        )

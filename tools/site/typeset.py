@@ -25,8 +25,10 @@ _HEAD = re.compile(r"<thead>.*?</thead>", re.S)
 _DATA = re.compile(r'<td class="(\w+)')
 _INLINE_CODE = re.compile(r"(<pre\b.*?</pre>)|<code>(.*?)</code>", re.S)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-# Where a line must not end: inside "k = 1" and "3.2 ± 0.1".
-_UNBROKEN = re.compile(r"(?<=\b[A-Za-zα-ω]) ([=≈≥≤]) (?=[−\d½])|(?<=[\d%]) (±) (?=\d)")
+# Where a line must not end: inside "k = 1", "3.2 ± 0.1", "5 ms" and "0.3 *".
+_UNBROKEN = re.compile(
+    r"(?<=\b[A-Za-zα-ω]) [=≈≥≤] (?=[−\d½])|(?<=[\d%]) ± (?=\d)|(?<=\d) (?=(?:[mµ]?s|[kMG]B)\b)|(?<=\d) (?=\*)"
+)
 # A letter with a mark above it: few fonts for code place the mark over a Greek letter.
 _ACCENT = re.compile(r"\w[\u0300-\u036f]+")
 
@@ -58,7 +60,7 @@ def _code(match: re.Match[str]) -> str:
 
 def _scripts(text: str) -> str:
     """Return text with `_` and `^` of formulas as elements; the innermost braces first."""
-    text = _UNBROKEN.sub(lambda match: f"\N{NO-BREAK SPACE}{match[1] or match[2]}\N{NO-BREAK SPACE}", text)
+    text = _UNBROKEN.sub(lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     text = _LETTER.sub(lambda match: match[1] + _element(match[2], match[3]), text)
     while (changed := _BRACES.sub(lambda match: _element(match[1], match[2]), text)) != text:
         text = changed
