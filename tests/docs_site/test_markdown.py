@@ -139,3 +139,48 @@ def test_type_without_a_description_has_no_dash() -> None:
     item = '<li><code>UnitInfo</code>\n –\n <div class="doc-md-description">\n{}\n</div></li>'
     assert typeset(item.format("")) == "<li><code>UnitInfo</code></li>"
     assert typeset(item.format("<p>A unit.</p>")) == item.format("<p>A unit.</p>")
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("k = 1 and 3.2 ± 0.1", "k\u00a0=\u00a01 and 3.2\u00a0±\u00a00.1"),
+        ("5 ms, 5 steps", "5\u00a0ms, 5 steps"),
+        ("name = 1, x = y", "name = 1, x = y"),
+        ("<code>larl compare --out x-y</code>", '<code>larl compare <span class="option">--out</span> x-y</code>'),
+        ("<pre><code>larl --out</code></pre>", "<pre><code>larl --out</code></pre>"),
+    ],
+)
+def test_lines_do_not_end_inside_a_number_or_an_option(text: str, result: str) -> None:
+    assert typeset(f"<p>{text}</p>") == f"<p>{result}</p>"
+
+
+def test_letter_with_a_mark_in_a_formula_is_set_in_the_font_of_text() -> None:
+    block = '<div class="language-text highlight"><pre><span></span><code>θ̂ − θ</code></pre></div>'
+    assert typeset(block) == '<div class="formula"><span class="accent">θ̂</span> − θ</div>'
+
+
+def test_cells_of_text_have_the_names_of_their_columns() -> None:
+    def labels(last: str, columns: int = 3) -> list[str]:
+        cells = [f"<td>{text}</td>" for text in ["UCB", *["1"] * (columns - 2), last]]
+        head = "".join(f"<th>head {i}</th>" for i in range(columns))
+        table = typeset(f"<table><thead><tr>{head}</tr></thead><tbody><tr>{''.join(cells)}</tr></tbody></table>")
+        found = re.findall(r'data-label="([^"]*)"', table)
+        assert ("<table data-stack>" in table) == bool(found)
+        return found
+
+    assert labels("a sentence " * 6) == ["head 0", "head 1", "head 2"]
+    assert labels("3.2 ± 0.1") == []
+    assert labels("a sentence " * 6, columns=2) == []
+    assert labels("a sentence " * 6, columns=6) == []
+
+
+def test_names_of_indices_are_in_the_row_of_the_columns() -> None:
+    def head(*rows: str) -> str:
+        table = "<table><thead>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</thead></table>"
+        return to_markdown(
+            notebook({"cell_type": "markdown", "source": "#"}, code("x", shown({"text/html": table}))), "n"
+        )
+
+    assert "<tr><th>policy</th><th>mean</th></tr></thead>" in head("<th></th><th>mean</th>", "<th>policy</th><th></th>")
+    assert head("<th>a</th><th>b</th>", "<th>c</th><th></th>").count("<tr>") == 2

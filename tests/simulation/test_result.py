@@ -22,7 +22,7 @@ def test_arrays_are_labelled_by_policy_trial_and_time(result):
     assert result.regret.dims == ("policy", "trial", "time")
     assert result.policies == ["LARL", "UCB", "same"]
     assert result.regret.shape == (3, 40, 30)
-    assert "3 policy, 40 trial, 30 time" in repr(result)
+    assert "3 policies, 40 trials, 30 steps" in repr(result)
 
 
 @pytest.mark.parametrize("skip", [0, 7, 30])

@@ -19,8 +19,8 @@ _LOADED = re.compile(
     r"""|<link\b(?![^>]*rel=["']?canonical)[^>]*?\bhref=["']?((?:https?:)?//[^"'\s>]+)"""
     r"""|(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)"""
 )
-# Mathematics such as z̃_{t−s}: a combining mark is no letter for Python-Markdown, which then takes `_` for emphasis.
-_SUBSCRIPT = re.compile(r"(?<=[\u0300-\u036f\u20d0-\u20ff])_")
+# Mathematics such as z̃_{t−s} or ‖x‖_V: for Python-Markdown the marks are no letters, and `_` would start emphasis.
+_SUBSCRIPT = re.compile(r"(?<=[\u0300-\u036f\u20d0-\u20ff‖])_")
 _CODE = re.compile(r"(^```.*?^```|^ {4}.*?$|`[^`\n]+`)", re.S | re.M)
 
 

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+_HEAD = re.compile(r"(<tr>(?:(?!</tr>).)*</tr>\s*)(<tr>(?:(?!</tr>).)*</tr>)(?=\s*</thead>)", re.S)
+_NAME = re.compile(r"<th>(.*?)</th>", re.S)
 IMAGES = {"image/png": "data:image/png;base64,", "image/jpeg": "data:image/jpeg;base64,"}
 
 
@@ -46,9 +48,18 @@ def _output(output: dict[str, Any]) -> str:
     if "text/html" in data and "<table" in _joined(data["text/html"]):
         html = re.sub(r"<style.*?</style>", "", _joined(data["text/html"]), flags=re.S)
         html = re.sub(r" (?:class|style|border)=(\"[^\"]*\"|'[^']*')", "", html)  # the site has its own style
-        html = "\n".join(line for line in html.splitlines() if line.strip())
+        html = _HEAD.sub(_one_row, "\n".join(line for line in html.splitlines() if line.strip()))
         return f'<div class="output">\n{html}\n</div>'
     return _fenced(_joined(data.get("text/plain", "")), "text")
+
+
+def _one_row(match: re.Match[str]) -> str:
+    """Join the last two rows of a data frame's head: names of columns, and names of indices below empty cells."""
+    upper, lower = _NAME.findall(match[1]), _NAME.findall(match[2])
+    if len(upper) != len(lower) or "span=" in match[0] or any(map(all, zip(upper, lower, strict=True))):
+        return match[0]
+    cells = "".join(f"<th>{one or other}</th>" for one, other in zip(upper, lower, strict=True))
+    return f"<tr>{cells}</tr>"
 
 
 def _joined(text: str | list[str]) -> str:

@@ -38,15 +38,19 @@ class Cohort(SavedPolicy):
     pooling : {"none", "full", "partial"}, default "none"
         ``"none"``: every unit learns alone, as an ``Agent``. ``"full"``: one regression for all units. ``"partial"``:
         each unit has its own regression, which shrinks towards the population estimate (docs/cohort.md).
-    min_probability, allocation, update_every, warm_up, warm_up_probabilities : optional
-        As for ``Agent``. Schedules count the decisions of each unit. With pooling, the State of a unit's update has
-        what all units have learnt until then.
+    min_probability, allocation, warm_up, warm_up_probabilities : optional
+        As for ``Agent``, for every unit.
+    update_every : int, >= 1, or "night", optional
+        As for ``Agent``, counted in decisions of each unit. With pooling, the State of a unit's update has what all
+        units have learnt until then.
     max_delay : int, 1 to 10⁶, default 50
         Maximum delay of a reward, in decisions of its unit, its own included. With pooling, a reward is also late once
         all units together have made ``max_delay`` × units further decisions, so that a unit that left the study does
         not keep the log growing.
-    horizon, world : optional
-        As for ``Agent``. The horizon is the number of steps of a unit.
+    horizon : int, optional
+        Number of steps of a unit, for policies that need it.
+    world : World, optional
+        The true world, for oracles such as ``larl.KalmanOracle``.
 
     Attributes
     ----------

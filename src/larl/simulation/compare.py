@@ -102,7 +102,7 @@ def compare(
     ...     {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}, larl.worlds.paper(1), horizon=200, trials=100, progress=False
     ... )
     >>> result
-    <larl.Result: 2 policy, 100 trial, 200 time; keep='all'>
+    <larl.Result: 2 policies, 100 trials, 200 steps; keep='all'>
     >>> result.summary()["mean"].round(1).to_dict()
     {'LARL': 89.9, 'UCB': 283.8}
     """

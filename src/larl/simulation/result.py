@@ -31,7 +31,7 @@ class Result(ResultFigures, RecordedSummary):
     ...     {"LARL": larl.LARL(s=1), "UCB": larl.UCB()}, larl.worlds.paper(1), horizon=200, trials=50
     ... )
     >>> result
-    <larl.Result: 2 policy, 50 trial, 200 time; keep='all'>
+    <larl.Result: 2 policies, 50 trials, 200 steps; keep='all'>
     >>> result.regret.shape, result.policies
     ((2, 50, 200), ['LARL', 'UCB'])
     """
@@ -296,5 +296,10 @@ class Result(ResultFigures, RecordedSummary):
         return write_netcdf(self.data, path_like("Result.save", "path", path))
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{count} {name}" for name, count in self.data.sizes.items())
-        return f"<larl.Result: {sizes}; keep={self.data.attrs['keep']!r}>"
+        keep = self.data.attrs["keep"]
+        plurals = {"policy": "policies", "time": "steps" if keep == "all" else "times"}
+        names = {
+            name: name if count == 1 else plurals.get(str(name), f"{name}s") for name, count in self.data.sizes.items()
+        }
+        sizes = ", ".join(f"{count} {names[name]}" for name, count in self.data.sizes.items())
+        return f"<larl.Result: {sizes}; keep={keep!r}>"

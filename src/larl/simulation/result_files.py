@@ -68,7 +68,7 @@ def join(results: Iterable[Result]) -> Result:
     ...     for k in (1, 5)
     ... ]
     >>> larl.join(parts)
-    <larl.Result: 2 world, 1 policy, 50 trial, 200 time; keep='all'>
+    <larl.Result: 2 worlds, 1 policy, 50 trials, 200 steps; keep='all'>
     """
     if isinstance(results, Result) or not isinstance(results, Iterable) or isinstance(results, str | Mapping):
         raise InvalidValue("join", "results", results, "a list of results")

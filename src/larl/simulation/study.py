@@ -89,7 +89,7 @@ class Study:
     >>> import larl
     >>> study = larl.study.Study({"k = 1": larl.worlds.paper(1)}, {"UCB": larl.UCB()}, horizon=20, trials=5)
     >>> study.run(progress=False)
-    <larl.Result: 1 world, 1 policy, 5 trial, 20 time; keep='all'>
+    <larl.Result: 1 world, 1 policy, 5 trials, 20 steps; keep='all'>
     """
 
     worlds: Mapping[str, World]

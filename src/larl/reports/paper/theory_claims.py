@@ -175,7 +175,7 @@ def sublinear_claims(fits: list[Slope]) -> list[Claim]:
             "regret because z itself shrinks. The paper's condition σ_max(Γ) < 1 never holds for k ≥ 2; here k = 1",
         ),
         Claim(
-            "Regret grows at most as T^max(c/2, 1/2), the order of the bound's terms",
+            "Regret grows at most as T to the power max(c/2, 1/2), the order of the bound's terms",
             "§4.2",
             "; ".join(
                 f"c = {e.c:g}: {e.value:.2f} ({e.low:.2f} to {e.high:.2f}) (bound {e.predicted:g})" for e in larl

@@ -36,7 +36,7 @@ class ThreadExecutor:
     ...     {"UCB": larl.UCB()}, larl.worlds.paper(1), horizon=20, trials=5, executor=executor, progress=False
     ... )
     >>> result
-    <larl.Result: 1 policy, 5 trial, 20 time; keep='all'>
+    <larl.Result: 1 policy, 5 trials, 20 steps; keep='all'>
     """
 
     def __init__(
