@@ -128,7 +128,8 @@ class Auto(Policy):
     Parameters
     ----------
     alpha : float, >= 0, default 0.5
-        Width of the confidence interval, in standard deviations of the predicted mean.
+        Width of the confidence interval, in standard deviations of the predicted mean. With binary rewards it is
+        ``2 * alpha`` standard deviations of the log odds.
     memory : int, >= 10, default 500
         It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
     orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
