@@ -21,6 +21,7 @@ from larl.policies.auto.layout import (
     field_offsets,
 )
 from larl.policies.auto.particle_kalman import measurement_update
+from larl.policies.auto.scoring import BINARY_FACTOR, probability_bonus
 from larl.policies.auto.soa import LANES
 from tests.policies.test_auto import FORMS, random_block, random_rewards, take_steps
 from tests.stepping import decide, learn
@@ -208,3 +209,24 @@ def test_two_values_are_learnt_as_zero_and_one(low, high):
     np.testing.assert_array_equal(plain.smc.data, other.smc.data)
     np.testing.assert_array_equal(plain.score, other.score)
     assert other.smc.rewards[0] == BINARY
+
+
+@numba.njit
+def bonus_of(mean, variance, level, alpha):
+    return probability_bonus(mean, variance, level, alpha)
+
+
+@pytest.mark.parametrize("mean", [0.02, 0.1, 0.5, 0.9, 0.98])
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 2.0])
+def test_bonus_of_binary_rewards_is_added_to_the_log_odds(mean, alpha):
+    variance, level = 0.01 * mean * (1.0 - mean), 0.3
+    score = mean + bonus_of(mean, variance, level, alpha)
+    sd = math.sqrt(variance / (mean * (1.0 - mean)) ** 2 + level)
+    assert special.logit(score) - special.logit(mean) == pytest.approx(BINARY_FACTOR * alpha * sd)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e-12, 0.5, 1.0 - 1e-12, 1.0])
+def test_bonus_of_binary_rewards_stays_within_the_probabilities(mean):
+    assert bonus_of(mean, 0.1, 1.0, 0.0) == 0.0
+    for alpha in (0.5, 1e6, 1.7e308):
+        assert 0.0 <= bonus_of(mean, 0.1, 1.0, alpha) <= 1.0 - mean

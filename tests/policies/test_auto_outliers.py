@@ -1,4 +1,4 @@
-"""Auto and outliers: an isolated large error is ignored, two in a row are followed."""
+"""Auto and outliers: one or two large errors are ignored, three in a row are followed."""
 
 import math
 
@@ -46,20 +46,35 @@ def test_isolated_outlier_has_almost_the_effect_of_a_missing_reward(seed, size):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_two_large_errors_in_a_row_are_followed(seed):
-    arms, rewards = history(80, seed)
+def test_three_large_errors_in_a_row_are_followed(seed):
+    arms, rewards = history(100, seed)
     rewards[60:] += 30.0
-    one, two, many = (learnt(arms[:steps], rewards[:steps]) for steps in (61, 62, 80))
-    assert list(np.flatnonzero(one.smc.history.inflation > 1.0)) == [60]
-    assert not (two.smc.history.inflation[:62] > 1.0).any()
-    assert np.abs(predicted(one)).max() < 3.0
-    assert np.mean(predicted(many)) > 20.0
+    two, three, many = (learnt(arms[:steps], rewards[:steps]) for steps in (62, 63, 100))
+    assert list(np.flatnonzero(two.smc.history.inflation > 1.0)) == [60, 61]
+    assert not (three.smc.history.inflation[:63] > 1.0).any()
+    assert np.abs(predicted(two)).max() < 3.0
+    assert np.mean(predicted(many)) > 25.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_of_outliers_stays_marked_after_the_review(seed):
+    arms, rewards = history(120, seed)
+    rewards[60], rewards[61] = rewards[60] + 30.0, rewards[61] - 30.0
+    assert (learnt(arms, rewards).smc.history.inflation[60:62] > 1.0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_missing_rewards_do_not_interrupt_a_run(seed):
+    arms, rewards = history(65, seed)
+    rewards[60:] += 30.0
+    rewards[61], rewards[63] = math.nan, math.nan
+    assert not (learnt(arms, rewards).smc.history.inflation > 1.0).any()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_unmarking_gives_the_log_likelihoods_of_a_history_without_marks(seed):
-    # After the second error, the weights are corrected for the first: replaying the history changes nothing.
-    arms, rewards = history(62, seed)
+    # After the third error, the weights are corrected for the others: replaying the history changes nothing.
+    arms, rewards = history(63, seed)
     rewards[60:] += 30.0
     smc = learnt(arms, rewards).smc
     for population in np.flatnonzero(smc.populations.alive):
@@ -68,7 +83,7 @@ def test_unmarking_gives_the_log_likelihoods_of_a_history_without_marks(seed):
         fields, top = field_offsets(kind), int(pops.top[population])
         x = smc.data[top : top + fields.end].copy()
         born, first, seen = int(pops.born[population]), int(pops.first[population]), float(pops.seen[population])
-        replay_steps(x, fields, kind, smc.history, born, first, 62, seen, float(pops.prior_square[population]))
+        replay_steps(x, fields, kind, smc.history, born, first, 63, seen, float(pops.prior_square[population]))
         np.testing.assert_allclose(x[fields.log_lik], smc.data[top + fields.log_lik], atol=1e-6)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from larl._core.compile import inline, inner
 from larl.policies.auto.belief import fill
 from larl.policies.auto.layout import FieldOffsets, field_offsets
-from larl.policies.auto.outliers import MAX_INFLATION, THRESHOLD, THRESHOLD_REWARDS, refilter
+from larl.policies.auto.outliers import MAX_INFLATION, RUN_LENGTH, THRESHOLD, THRESHOLD_REWARDS, refilter
 from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.populations import best_population, blocks_of, expected_levels, model_of
 from larl.policies.auto.replay import filter_step
@@ -95,8 +95,8 @@ def find_squared_errors(state: SMCState, population: int, row: int, lane: int, s
 
 @inner
 def find_outliers(state: SMCState, population: int, row: int, lane: int, variance: float, inflation: Floats) -> None:
-    """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`, unless two follow."""
-    fields, last = field_offsets(model_of(state, population)), -1
+    """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`, except in a run of them."""
+    fields, run = field_offsets(model_of(state, population)), 0  # large errors among the last rewards
     block, first = begin_pass(state, population, row), state.populations.first[population]
     limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / max(inflation.size, 1)) * variance
     for i in range(inflation.size):
@@ -104,13 +104,25 @@ def find_outliers(state: SMCState, population: int, row: int, lane: int, varianc
         square = squared_error(state, population, block, lane, first + i, 1.0)
         if square > limit > 0.0:
             inflation[i] = min(square / variance, MAX_INFLATION)
-            if last >= 0 and inflation[last] > 1.0:
-                inflation[last], inflation[i] = 1.0, 1.0
+            run += 1
+            if run == RUN_LENGTH:
+                run = 0
+                unmark_last(inflation, i)
             else:
                 copy_belief(block, fields, fields.mean, fields.window_start)
                 squared_error(state, population, block, lane, first + i, inflation[i])
-        if square >= 0.0:
-            last = i
+        elif square >= 0.0:
+            run = 0
+
+
+@inline
+def unmark_last(inflation: Floats, last: int) -> None:
+    """Set the last RUN_LENGTH inflations above 1, up to index `last`, to 1."""
+    count, i = 0, last
+    while count < RUN_LENGTH and i >= 0:
+        count += inflation[i] > 1.0
+        inflation[i] = 1.0
+        i -= 1
 
 
 @inner

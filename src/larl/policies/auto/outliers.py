@@ -1,8 +1,9 @@
 """Outliers among continuous rewards: rewards whose prediction error is too large for the model's noise.
 
 An outlier keeps its place in the history, with a noise variance that is inflated in proportion to its squared error, so
-that it hardly changes a belief. All particles share the inflation. Without outliers, nothing changes. Two large errors
-in a row are not outliers: the rewards have moved, and the filters must follow.
+that it hardly changes a belief. All particles share the inflation. Without outliers, nothing changes. RUN_LENGTH large
+errors in a row are not outliers: the rewards have moved, and the filters must follow. A run of two is too short: with
+an outlier among 20 rewards, 400 rewards have one such pair on average.
 """
 
 from larl._core.compile import inner
@@ -19,6 +20,7 @@ from larl.policies.auto.state import SMCState
 MIN_REWARDS = 8  # no reward is an outlier before there are this many
 THRESHOLD, THRESHOLD_REWARDS = 16.0, 20.0  # squared standardised error of an outlier: THRESHOLD(1 + … / rewards)
 MAX_INFLATION = 1e12
+RUN_LENGTH = 3  # this many large errors in a row are not outliers
 
 
 @inner
@@ -49,27 +51,32 @@ def squared_deviation(state: SMCState, arm: int, value: float) -> float:
 
 
 @inner
-def last_reward(state: SMCState, t: int) -> int:
-    """Return the index in the history of the last reward before step t; −1 if there is none."""
-    size = state.history.arm.size
-    for step in range(t - 1, max(t - size, 0) - 1, -1):
-        if state.history.arm[step % size] >= 0:
-            return step % size
-    return -1
+def first_of_run(state: SMCState, t: int) -> int:
+    """Return the first of the steps of the last RUN_LENGTH − 1 rewards before step t; −1 unless all are outliers."""
+    history, step, count = state.history, t, 0
+    while count < RUN_LENGTH - 1:
+        step -= 1
+        i = step % history.arm.size
+        if step < max(t - history.arm.size, 0) or (history.arm[i] >= 0 and not history.inflation[i] > 1.0):
+            return -1
+        count += history.arm[i] >= 0
+    return step
 
 
 @inner
 def mark_outlier(state: SMCState, arm: int, value: float) -> float:
-    """Return the inflation of the noise of a new reward; if the last one was an outlier too, neither is."""
+    """Return the inflation of the noise of a new reward; if it ends a run of large errors, none is an outlier."""
     if state.rewards[0] != CONTINUOUS or state.seen[0] < MIN_REWARDS:
         return 1.0
     squared = squared_deviation(state, arm, value)
     if not squared > THRESHOLD * (1.0 + THRESHOLD_REWARDS / state.seen[0]):
         return 1.0
-    last = last_reward(state, state.time[0])
-    if last >= 0 and state.history.inflation[last] > 1.0:
-        state.history.inflation[last] = 1.0
-        refilter(state, state.time[0] - 1, last)
+    t, size = state.time[0], state.history.arm.size
+    first = first_of_run(state, t)
+    if first >= 0:
+        for step in range(first, t):
+            state.history.inflation[step % size] = 1.0
+        refilter(state, t - 1, first % size)
         return 1.0
     return min(squared, MAX_INFLATION)
 

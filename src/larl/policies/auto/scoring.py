@@ -15,6 +15,8 @@ from larl.policies.auto.state import SMCState
 LEVEL_FACTOR = 2.0  # of log(2 + t), which multiplies the variance of an arm's level in its score
 PROBATION = 2.3  # the same as NO_INFLUENCE for a restarted population
 NO_INFLUENCE = 12.0  # a population whose log evidence is this far below the best does not affect decisions
+# Binary rewards: factor of the bonus, which is added to log odds; its upper limit; lower limit of the slope p(1 − p)
+BINARY_FACTOR, MAX_BINARY_BONUS, MIN_SLOPE = 2.0, 30.0, 0.01
 
 
 @inner
@@ -23,7 +25,9 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
 
     The first variance is that of the predicted mean between particles, the second the average posterior variance of the
     arm's level within a particle. The factor of the second grows with time, because other arms give no information
-    on an arm's level.
+    on an arm's level. With binary rewards the bonus is added to the log odds of the mean: near 0 and 1 the probability
+    hardly depends on the level, so a bonus in units of the probability would neglect arms that are rarely rewarded and
+    prefer the worse of two arms that are often rewarded.
     """
     pops, arms, total = smc.populations, score.size, broadcast(0.0)
     evidence, best = total_evidence(smc), best_population(smc)
@@ -36,9 +40,24 @@ def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> 
     for arm in range(arms):
         mean, square = sum_lanes(load(sums, 3 * arm)) / weight, sum_lanes(load(sums, 3 * arm + 1)) / weight
         level = factor * sum_lanes(load(sums, 3 * arm + 2)) / weight
-        expected[arm] = mean
-        score[arm] = mean + alpha * math.sqrt(max(square - mean * mean, 0.0) + level)
+        variance, expected[arm] = max(square - mean * mean, 0.0), mean
+        if smc.rewards[0] == BINARY:
+            score[arm] = mean + probability_bonus(mean, variance, level, alpha)
+        else:
+            score[arm] = mean + alpha * math.sqrt(variance + level)
     enforce_min_plays(smc, score)
+
+
+@inline
+def probability_bonus(mean: float, variance: float, level: float, alpha: float) -> float:
+    """Return by how much BINARY_FACTOR · α standard deviations of the log odds raise the probability `mean`.
+
+    `variance` is that of the probability, `level` an additional variance of the log odds.
+    """
+    slope = max(mean * (1.0 - mean), MIN_SLOPE)
+    bonus = alpha * (BINARY_FACTOR * math.sqrt(variance / (slope * slope) + level))
+    growth = math.expm1(min(bonus, MAX_BINARY_BONUS))  # of the odds
+    return max(mean * (1.0 - mean), 0.0) * growth / (1.0 + mean * growth)
 
 
 @inner
@@ -69,17 +88,15 @@ def add_predictions(smc: SMCState, population: int, evidence: float, sums: Float
 
 @inline
 def to_probabilities(x: Floats, fields: FieldOffsets, row: int) -> None:
-    """Turn the mean of η (row tmp1) and its variance due to the level (tmp2) into those of the probability of reward 1.
+    """Turn the mean of η (row tmp1) into the probability of reward 1, and its variance (tmp2) into that of log odds.
 
-    Row tmp3 has the whole variance of η.
+    The variance is that due to the level. Row tmp3 has the whole variance of η.
     """
     for lane in range(LANES):
         scale = math.sqrt(PROBIT_SCALE * PROBIT_SCALE + max(x[row + fields.tmp3, lane], 0.0))
-        log_probability, ratio = probit(x[row + fields.tmp1, lane] / scale)
-        chance = math.exp(log_probability)
-        slope = chance * ratio / scale
-        x[row + fields.tmp1, lane] = chance
-        x[row + fields.tmp2, lane] *= slope * slope
+        log_probability, _ = probit(x[row + fields.tmp1, lane] / scale)
+        x[row + fields.tmp1, lane] = math.exp(log_probability)
+        x[row + fields.tmp2, lane] *= (PROBIT_SCALE / scale) ** 2  # log odds are about 1.7 Φ⁻¹(probability)
 
 
 @inline
