@@ -20,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Bytecode is compiled at the first import: for all files of all packages it would take as long as everything else.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
 
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

@@ -1,4 +1,4 @@
-"""One step of a bare State, for tests: the compiled `act` with given random bits, and the update that agents use."""
+"""One step of a bare State, for tests: `act` with given random bits, update and prediction as in agents, compiled."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from larl._core.compile import entry_point
 from larl._core.random import empty_bits, seed_bits
-from larl.live.kernels import replay
+from larl.live.kernels import choose, replay
 from larl.policies._contract import act
 
 
@@ -25,3 +25,10 @@ def decide(state: Any, seed: int) -> int:
 def learn(state: Any, arm: int, reward: float, context: Any = ()) -> None:
     """Update the State with the reward of an arm; nan means that the reward is missing."""
     replay(state, np.array([context], dtype=float), np.array([arm]), np.array([float(reward)]), 0, 1)
+
+
+def predict(state: Any, arm: int) -> tuple[float, float]:
+    """Predicted reward of an arm, and the width of its interval."""
+    probabilities, details, only, key = np.zeros(2), np.zeros(3), np.arange(2) == arm, np.uint64(0)
+    choose(state, np.zeros(0), key, key, 0, 0.0, only, probabilities, details)
+    return float(details[0]), float(details[1])

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import larl
-from larl.live.kernels import choose, replay
+from larl.live.kernels import replay
 from larl.policies._partial_pooling import KAPPAS, partial_init
 from larl.policies._pooling import stack_units, unit_view
 from tests.live.cohorts import RegressionRows, step_by_hand
+from tests.stepping import predict
 
 UNITS, ALPHA, RIDGE = 4, 0.7, 2.0
 NO_CONTEXT = np.zeros((1, 0))
@@ -65,13 +66,6 @@ class Joint:
     def predict_unit(self, unit: int, x: Any) -> tuple[float, float]:
         z = self.row(unit, x)
         return float(z @ self.mean), math.sqrt(z @ self.cov @ z)
-
-
-def predict(state: Any, arm: int) -> tuple[float, float]:
-    """Predicted reward of an arm, and the width of its interval."""
-    probabilities, details, only, key = np.zeros(2), np.zeros(3), np.arange(2) == arm, np.uint64(0)
-    choose(state, NO_CONTEXT[0], key, key, 0, 0.0, only, probabilities, details)
-    return float(details[0]), float(details[1])
 
 
 @pytest.mark.parametrize("s", [0, 2])

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 import larl
+from larl._core.compile import copy_fields
+from larl.policies._partial_pooling import DROPPED
 from larl.policies._pooling import pooled_state, stack_units, unit_view
 from larl.policies._shared_scale import FIRST
-from larl.policies.cohort_larl import INDICATOR_PENALTY, PRECISIONS
+from larl.policies.cohort_larl import INDICATOR_PENALTY, PRECISIONS, hierarchical_init
 from tests.live.cohorts import BASE, leaves, step_by_hand
 from tests.policies.test_finite import KINDS
-from tests.stepping import learn
+from tests.stepping import learn, predict
 
 UNITS, S, ALPHA, PENALTY = 3, 3, 0.7, 2.0
 SIZE = 1 + 2 * 2 * S
@@ -119,6 +121,32 @@ def test_pooled_prediction_is_the_posterior_of_the_regression_with_lag_penalties
             compared += 1
         rows.add(unit, arm, reward)
     assert compared > 3
+
+
+def test_unlikely_precisions_are_not_updated_and_predictions_stay_the_same() -> None:
+    """The State equals that of a cohort which had only the remaining candidates from the beginning."""
+    units, draws = 12, np.random.default_rng(5)
+    base, played = larl.CohortLARL(s=2).init(2).inner, []
+    for step in range(1500):
+        unit, arm = step % units, int(draws.integers(2))
+        played.append((unit, arm, draws.normal() + (0.5, -0.5)[arm]))  # the units are equal
+
+    def learnt(candidates: Any) -> Any:
+        stacked = stack_units(hierarchical_init(copy_fields(base), candidates), units)
+        for unit, arm, reward in played:
+            learn(unit_view(stacked, unit), arm, reward)
+        return stacked
+
+    stacked = learnt(PRECISIONS)
+    kept = np.flatnonzero(stacked.evidence[:, 0] < DROPPED)
+    assert 1 <= kept.size < len(PRECISIONS)
+    few = learnt([PRECISIONS[i] for i in kept])
+    assert few.evidence.tolist() == stacked.evidence[kept].tolist()
+    rows = np.ravel([[2 * i, 2 * i + 1] for i in kept])
+    assert few.pooled.theta.tolist() == stacked.pooled.theta[rows].tolist()
+    for unit in range(units):
+        for arm in range(2):
+            assert predict(unit_view(few, unit), arm) == predict(unit_view(stacked, unit), arm)
 
 
 def test_missing_rewards_leave_empty_lags() -> None:

@@ -9,7 +9,8 @@ c = 1 + xᵀu and e = r − xᵀm gives one row of a ridge regression for θ:
 So θ ~ N(t, Q) is a second ridge regression on these rows, and the posterior of θ_u has mean m + κPt and covariance
 P + κ²PQP: exact, with two rank-one updates per reward. The predictive variance of r is c(1 + wᵀQw) with w = κu/√c, so
 its density needs no further work. Several κ are updated in parallel; the one with the largest likelihood of all rewards
-so far, with σ integrated out, is used for decisions.
+so far, with σ integrated out, is used for decisions. A κ whose log likelihood falls DROP_GAP behind is not updated any
+more: its regressions would take most of the time.
 """
 
 import math
@@ -40,6 +41,8 @@ from larl.policies.larl import LARLState, set_context, update_missing
 from larl.policies.ucb import UCBState
 
 KAPPAS = (1000.0, 100.0, 10.0, 1.0)  # candidates for κ, in multiples of λ
+DROP_GAP = 50.0  # difference of the log likelihood
+DROPPED = 1e300  # in the place of the sum of log variances
 
 
 class PartialState(NamedTuple):
@@ -87,16 +90,29 @@ def partial_init(
 
 
 @inline
+def log_likelihood(evidence: Floats, rows: int) -> float:
+    """Return log Πc^{−1/2} (Σe²/c)^{−n/2}: the density of n rewards with the prior 1/σ²; −∞ before it is defined."""
+    return -0.5 * (evidence[0] + rows * math.log(evidence[1])) if rows > 0 and evidence[1] > 0.0 else -math.inf
+
+
+@inline
 def most_likely(evidence: Floats, rows: int) -> int:
-    """Return the index of the κ with the largest Πc^{−1/2} (Σe²/c)^{−n/2}: the density of n rewards, prior 1/σ²."""
+    """Return the index of the κ with the largest likelihood."""
     best, choice = -math.inf, 0
     for i in range(evidence.shape[0]):
-        squares = evidence[i, 1]
-        if rows > 0 and squares > 0.0:
-            log_density = -0.5 * (evidence[i, 0] + rows * math.log(squares))
-            if log_density > best:
-                best, choice = log_density, i
+        value = log_likelihood(evidence[i], rows)
+        if value > best:
+            best, choice = value, i
     return choice
+
+
+@inline
+def drop_unlikely(evidence: Floats, rows: int) -> None:
+    """Mark the κ that are DROP_GAP behind the best, so that they are not updated any more."""
+    best = log_likelihood(evidence[most_likely(evidence, rows)], rows)
+    for i in range(evidence.shape[0]):
+        if evidence[i, 1] > 0.0 and best - log_likelihood(evidence[i], rows) > DROP_GAP:
+            evidence[i, 0] = DROPPED
 
 
 @inline
@@ -167,9 +183,11 @@ def partial_predict(state: PartialState, candidate: int, arm: int) -> tuple[floa
 def partial_add_row(state: PartialState, arm: int, reward: float) -> None:
     """Add a row to the regressions under every κ."""
     for i in range(state.kappas.size):
-        row, kappas = i * state.arms + arm, state.kappas[i : i + 1]
-        add_unit_row(state.own, state.pooled, state.dense, state.lags, row, kappas, reward, state.evidence[i])
+        if state.evidence[i, 0] < DROPPED:
+            row, kappas = i * state.arms + arm, state.kappas[i : i + 1]
+            add_unit_row(state.own, state.pooled, state.dense, state.lags, row, kappas, reward, state.evidence[i])
     state.rows[0] += 1
+    drop_unlikely(state.evidence, state.rows[0])
 
 
 def act(state: PartialState, bits: Bits) -> int:

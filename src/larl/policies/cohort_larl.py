@@ -29,7 +29,7 @@ from larl.policies._lags import (
 )
 from larl.policies._linalg.packed_ridge import PackedRidge, SparseContext, add_row, packed_ridge_init, predict_arm
 from larl.policies._linalg.simd4 import aligned_zeros
-from larl.policies._partial_pooling import add_unit_row, most_likely, predict_unit
+from larl.policies._partial_pooling import DROPPED, add_unit_row, drop_unlikely, most_likely, predict_unit
 from larl.policies._pooling import PARTIAL_STATES
 from larl.policies._probabilities import Floats
 from larl.policies._registry import bind, register
@@ -130,9 +130,11 @@ def hierarchical_act(state: HierarchicalState, bits: Bits) -> int:
 
 def hierarchical_update(state: HierarchicalState, arm: int, reward: float) -> None:
     for i in range(state.precisions.shape[0]):
-        row, precisions = i * state.arms + arm, state.precisions[i]
-        add_unit_row(state.own, state.pooled, state.dense, state.lags, row, precisions, reward, state.evidence[i])
+        if state.evidence[i, 0] < DROPPED:
+            row, precisions = i * state.arms + arm, state.precisions[i]
+            add_unit_row(state.own, state.pooled, state.dense, state.lags, row, precisions, reward, state.evidence[i])
     state.rows[0] += 1
+    drop_unlikely(state.evidence, state.rows[0])
     push(state.lags, state.s, state.arms, arm, reward)
 
 
