@@ -19,13 +19,14 @@ def set_relevance(state: Ensemble, member: int) -> None:
     penalty = state.penalties[state.penalty_row[member], 2]
     slot = member - state.rows.size * state.penalties.shape[0]
     for i in range(state.contexts):
-        total = 0.0
         if state.sign_pattern[member] == 0:
+            square, log_det = 0.0, 0.0  # the arms have the same noise
             for arm in range(arms):
                 own, index = member * arms + arm, state.context_index[0, i]
                 part, effect = state.untied.inverse[own, index, index], state.untied.theta[own, index]
-                square = effect * effect / (part * variance)
-                total += log_ratio(square, 1, math.log(part), math.log(2.0 / penalty), degrees)
+                square += effect * effect / (part * variance)
+                log_det += math.log(part)
+            total = log_ratio(square, log_det, arms * math.log(2.0 / penalty), degrees)
         else:
             for arm in range(arms):
                 index = state.context_index[index_row(state, member, arm), i]
