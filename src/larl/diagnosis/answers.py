@@ -106,11 +106,17 @@ def explain_too_little_data(log: Log, drift: Drift) -> tuple[str, str]:
             "No two rewards of a unit are within 10 steps of each other, so memory cannot be measured. Log more often."
         )
         return "too little data", text
-    return "too little data", (
+    text = (
         f"The log has {log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} "
         f"unit{'s' * (log.units > 1)}. Subtracting the mean of each arm of each unit leaves {log.rows - cells} degrees "
-        f"of freedom; at least {MIN_DEGREES_OF_FREEDOM} are needed. A log like this needs at least "
-        f"{MIN_DEGREES_OF_FREEDOM + cells:,} rewards, and about 50 per arm to detect a moderate drift."
+        f"of freedom; at least {MIN_DEGREES_OF_FREEDOM} are needed. "
+    )
+    if 1 < log.units == log.rows:
+        use = "if the log has one unit, use --no-unit (unit=False)"
+        return "too little data", f"{text}Every reward has its own unit in column {log.unit_column!r}: {use}."
+    return "too little data", (
+        f"{text}A log like this needs at least {MIN_DEGREES_OF_FREEDOM + cells:,} rewards, and about 50 per arm to "
+        "detect a moderate drift."
     )
 
 

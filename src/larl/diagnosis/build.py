@@ -75,7 +75,7 @@ def make_log(
         notes=[*notes, *steps.notes],
     )
     clock = None if times.clock is None else times.clock[kept]
-    log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock)
+    log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock, unit_column=rows.columns["unit"])
     return adjust(log, contexts[kept], context_names) if context_names else log
 
 
