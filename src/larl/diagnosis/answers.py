@@ -229,13 +229,13 @@ def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | No
         return Answer(QUESTIONS[3], verdict, text, "order k", k)
     text = f"In worlds fitted to the log {replay.best} has the smallest regret"
     text += f"; not clearly worse: {', '.join(replay.not_clearly_worse)}." if replay.not_clearly_worse else "."
-    good = replay.good_s
+    good, of_larl = replay.good_s, replay.lookbacks[replay.best_s]
     others = [str(s) for s in good if s != replay.best_s]
-    text += f" LARL has the smallest regret with s = {replay.best_s}" + (
-        f" (not clearly worse: s = {', '.join(others)}). " if others else ". "
-    )
+    not_worse = f" (not clearly worse: s = {', '.join(others)})" if others else ""
+    text += f" Of LARL, {of_larl} has the smallest regret{not_worse}. {memory}"
     best_s = Interval(float(replay.best_s), float(min(good)), float(max(good)))
-    return Answer(QUESTIONS[3], f"{replay.best}; for LARL s = {replay.best_s}", text + memory, "s of LARL", best_s)
+    verdict = replay.best if replay.best == of_larl else f"{replay.best}; of LARL: {of_larl}"
+    return Answer(QUESTIONS[3], verdict, text, "s of LARL", best_s)
 
 
 def _answer_savings(log: Log, estimates: Estimates, replay: ReplayResult | None) -> Answer:
