@@ -13,6 +13,7 @@ import larl
 from larl.client import Client
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database
+from tests.service.openapi import DESCRIPTION
 from tests.service.service_process import serving_folder
 
 
@@ -45,6 +46,34 @@ def test_context_can_be_an_array(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
     client.create_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
     assert client.decide(name, "u", context=np.array([0.5, 1.0])).t == 0
+
+
+REWARDS = [(True, 1.0), (False, 0.0), (np.True_, 1.0), (np.float32(0.5), 0.5), (np.int64(2), 2.0), (None, None)]
+
+
+def test_rewards_can_be_booleans_and_numbers_of_numpy(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    client.create_study(name, ["a", "b"], larl.UCB(), seed=1)
+    for value, stored in REWARDS:
+        receipt = client.observe(client.decide(name, "u"), value)
+        assert (receipt.value, receipt.status) == (stored, "missing" if value is None else "learnt")
+    assert client.observe(client.fallback(name, "u"), np.True_).value == 1.0
+    assert [each.reward for each in client.decisions(name)] == [*(stored for _, stored in REWARDS), 1.0]
+
+
+def test_imported_rewards_can_be_booleans_and_numbers_of_numpy(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    client.create_study(name, ["a", "b"], larl.UCB(), seed=1)
+    steps = [{"id": f"{i}", "unit": "u", "arm": "a", "reward": value} for i, (value, _) in enumerate(REWARDS)]
+    assert client.import_history(name, steps).steps == len(REWARDS)
+    assert [each.reward for each in client.decisions(name)] == [stored for _, stored in REWARDS]
+    assert steps[0]["reward"] is True  # the caller's steps are not changed
+
+
+def test_the_service_says_that_it_wants_one_or_zero() -> None:
+    schemas = DESCRIPTION["components"]["schemas"]
+    for schema, field in (("RewardRequest", "value"), ("HistoryStep", "reward")):
+        assert "Send 1 or 0 for true or false" in schemas[schema]["properties"][field]["description"]
 
 
 def test_token_can_end_with_a_newline(tmp_path: Path) -> None:

@@ -243,3 +243,14 @@ def policy_spec(policy: Any) -> dict[str, Any]:
         accepted = 'a policy such as larl.LARL(s=5), or its spec, {"policy": "LARL", "s": 5}'
         raise InvalidValue("Client", "policy", policy, accepted)
     return dict(to_dict())
+
+
+def reward_number(value: Any) -> Any:
+    """Return a reward as the service takes it: true and false, also NumPy's, as 1 and 0."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return float(plain) if isinstance(plain, bool) else plain
+
+
+def decision_id(decision: "ServiceDecision | DecisionRecord | str") -> str:
+    """Return the id of a decision."""
+    return decision if isinstance(decision, str) else decision.id
