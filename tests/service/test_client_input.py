@@ -42,6 +42,21 @@ def test_invalid_policy_is_refused_before_it_is_sent(policy: Any) -> None:
         nowhere.change_policy("s", policy, 1, "")
 
 
+def test_class_in_place_of_a_policy_gets_a_hint() -> None:
+    nowhere = Client("http://127.0.0.1:9", retries=0)
+    for create in (lambda kind: nowhere.create_study("s", ["a", "b"], kind), lambda kind: larl.Agent(kind, 2)):
+        with pytest.raises(larl.InvalidValue, match=r"; UCB is the class, write UCB\(…\)$"):
+            create(larl.UCB)
+    with pytest.raises(larl.InvalidValue, match=r"; LARL is the class, write LARL\(…\)$"):
+        larl.Cohort(larl.LARL, 2)  # type: ignore[arg-type]
+
+
+def test_text_of_a_client_has_its_address_and_not_its_token() -> None:
+    assert repr(Client("http://127.0.0.1:9/", "secret")) == "Client('http://127.0.0.1:9', token=…)"
+    assert repr(Client("http://127.0.0.1:9")) == "Client('http://127.0.0.1:9')"
+    assert repr(Client("http://me:secret@127.0.0.1:9/larl")) == "Client('http://127.0.0.1:9/larl')"
+
+
 def test_context_can_be_an_array(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
     client.create_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)

@@ -147,10 +147,14 @@ def instance(kind: type, accepted: str) -> Check:
         if isinstance(value, kind):
             return value
         is_class = isinstance(value, type) and issubclass(value, kind)
-        hint = f"; {value.__name__} is the class, write {value.__name__}(…)" if is_class else ""
-        raise InvalidValue(owner, name, value, accepted + hint)
+        raise InvalidValue(owner, name, value, accepted + (class_hint(value) if is_class else ""))
 
     return check
+
+
+def class_hint(kind: type) -> str:
+    """The end of a message about a class that was given in place of an instance."""
+    return f"; {kind.__name__} is the class, write {kind.__name__}(…)"
 
 
 def mapping(owner: str, name: str, value: Any) -> Mapping[str, Any]:
