@@ -10,8 +10,9 @@ import pytest
 import larl
 from larl import theory, worlds
 from larl._core.validation import InvalidValue, short
+from larl.policies import _state_memory as memory
 from larl.policies import from_dict, from_json
-from larl.simulation import memory, plots, study, tables
+from larl.simulation import plots, study, tables
 from larl.statespace.kalman import filter_path
 from larl.statespace.steady_state import steady_state
 from larl.worlds import variants

@@ -121,6 +121,16 @@ def test_short_constant_and_sparse_logs_say_what_is_missing():
     assert "within 10 steps" in larl.diagnose(apart, clock_grid=True, replay=False, progress=False).table.answer[0]
 
 
+def test_an_answer_names_a_unit_column_that_differs_in_every_row(drifting):
+    hint = "Every reward has its own unit in column 'user'"
+    each_row = diagnose_only(drifting.assign(user=np.arange(200)))
+    assert set(each_row.table.verdict) == {"too little data"}
+    assert f"{hint}: if the log has one unit, use --no-unit (unit=False)" in each_row.table.answer[0]
+    assert hint not in diagnose_only(drifting[:12].assign(user=np.arange(12) // 2)).table.answer[0]
+    one = larl.diagnose(drifting.assign(user=np.arange(200)), unit=False, replay=False, progress=False)
+    assert one.table.verdict[0] == "yes"
+
+
 @pytest.mark.parametrize("kind", ["twice", "arms", "mostly missing", "units"])
 def test_odd_logs_are_diagnosed(kind):
     frame = next(simulate_logs(stationary(1), 300, 1, 2))

@@ -1,6 +1,7 @@
 """Replays: the recommended policy is the simulated one, and its regret agrees with the page."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -132,12 +133,26 @@ def test_best_s_minimises_regret_and_may_exceed_the_order(monkeypatch):
 
 
 def test_answer_distinguishes_s_from_the_order(diagnosis):
-    text = diagnosis.answers[3].answer
-    assert f"LARL has the smallest regret with s = {diagnosis.replay.best_s}" in text
+    replay, text = diagnosis.replay, diagnosis.answers[3].answer
+    assert f"Of LARL, {replay.lookbacks[replay.best_s]} has the smallest regret" in text
     assert f"most probable order of the hidden process is k = {diagnosis.estimates.best}" in text
     not_replayed = dataclasses.replace(diagnosis, replay=None)
     assert "s is chosen by replays" in not_replayed.answers[3].answer
     assert "s = " not in not_replayed.answers[3].verdict
+
+
+@pytest.mark.parametrize("best", ["Auto", "LARL"])
+def test_every_recommended_policy_is_the_expression_that_was_replayed(diagnosis, best):
+    replay = diagnosis.replay
+    larl_name = replay.lookbacks[replay.best_s]
+    first = larl_name if best == "LARL" else "larl.Auto()"
+    regret = dict(replay.regret) | {first: np.full_like(replay.log_regret, -1.0)}
+    answer = dataclasses.replace(diagnosis, replay=dataclasses.replace(replay, regret=regret)).answers[3]
+    for text in (answer.verdict, answer.answer):
+        shown = re.findall(r"larl\.\w+\([^)]*\)", text)
+        assert {first, larl_name} <= set(shown) <= set(replay.regret)
+        assert [replays.policy_expression(eval(name, {"larl": larl})) for name in shown] == shown
+    assert answer.verdict == (first if best == "LARL" else f"{first}; of LARL: {larl_name}")
 
 
 def test_representations_are_short(diagnosis):

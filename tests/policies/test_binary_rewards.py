@@ -26,7 +26,7 @@ def run(policy, trial, values=(0.0, 1.0)):
 
 # Each policy, and a share of the regret of random arms that it stays below.
 POLICIES = [
-    (larl.LARL(1, standardise=True), 0.9),
+    (larl.LARL(1, standardise=True), 0.6),
     (larl.AdaptiveLARL(), 0.6),
     (larl.SharedLARL(), 0.5),
     (larl.DiscountedKLUCB(0.9), 0.4),

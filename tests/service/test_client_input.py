@@ -13,6 +13,7 @@ import larl
 from larl.client import Client
 from larl.service.http.auth import Auth
 from larl.service.storage.database import Database
+from tests.service.openapi import DESCRIPTION
 from tests.service.service_process import serving_folder
 
 
@@ -41,10 +42,53 @@ def test_invalid_policy_is_refused_before_it_is_sent(policy: Any) -> None:
         nowhere.change_policy("s", policy, 1, "")
 
 
+def test_class_in_place_of_a_policy_gets_a_hint() -> None:
+    nowhere = Client("http://127.0.0.1:9", retries=0)
+    for create in (lambda kind: nowhere.create_study("s", ["a", "b"], kind), lambda kind: larl.Agent(kind, 2)):
+        with pytest.raises(larl.InvalidValue, match=r"; UCB is the class, write UCB\(…\)$"):
+            create(larl.UCB)
+    with pytest.raises(larl.InvalidValue, match=r"; LARL is the class, write LARL\(…\)$"):
+        larl.Cohort(larl.LARL, 2)  # type: ignore[arg-type]
+
+
+def test_text_of_a_client_has_its_address_and_not_its_token() -> None:
+    assert repr(Client("http://127.0.0.1:9/", "secret")) == "Client('http://127.0.0.1:9', token=…)"
+    assert repr(Client("http://127.0.0.1:9")) == "Client('http://127.0.0.1:9')"
+    assert repr(Client("http://me:secret@127.0.0.1:9/larl")) == "Client('http://127.0.0.1:9/larl')"
+
+
 def test_context_can_be_an_array(client: Client) -> None:
     name = f"s{uuid4().hex[:12]}"
     client.create_study(name, ["a", "b"], larl.LARL(0, context=2), seed=1)
     assert client.decide(name, "u", context=np.array([0.5, 1.0])).t == 0
+
+
+REWARDS = [(True, 1.0), (False, 0.0), (np.True_, 1.0), (np.float32(0.5), 0.5), (np.int64(2), 2.0), (None, None)]
+
+
+def test_rewards_can_be_booleans_and_numbers_of_numpy(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    client.create_study(name, ["a", "b"], larl.UCB(), seed=1)
+    for value, stored in REWARDS:
+        receipt = client.observe(client.decide(name, "u"), value)
+        assert (receipt.value, receipt.status) == (stored, "missing" if value is None else "learnt")
+    assert client.observe(client.fallback(name, "u"), np.True_).value == 1.0
+    assert [each.reward for each in client.decisions(name)] == [*(stored for _, stored in REWARDS), 1.0]
+
+
+def test_imported_rewards_can_be_booleans_and_numbers_of_numpy(client: Client) -> None:
+    name = f"s{uuid4().hex[:12]}"
+    client.create_study(name, ["a", "b"], larl.UCB(), seed=1)
+    steps = [{"id": f"{i}", "unit": "u", "arm": "a", "reward": value} for i, (value, _) in enumerate(REWARDS)]
+    assert client.import_history(name, steps).steps == len(REWARDS)
+    assert [each.reward for each in client.decisions(name)] == [stored for _, stored in REWARDS]
+    assert steps[0]["reward"] is True  # the caller's steps are not changed
+
+
+def test_the_service_says_that_it_wants_one_or_zero() -> None:
+    schemas = DESCRIPTION["components"]["schemas"]
+    for schema, field in (("RewardRequest", "value"), ("HistoryStep", "reward")):
+        assert "Send 1 or 0 for true or false" in schemas[schema]["properties"][field]["description"]
 
 
 def test_token_can_end_with_a_newline(tmp_path: Path) -> None:

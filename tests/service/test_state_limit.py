@@ -84,13 +84,13 @@ def prior_of(arms: int) -> larl.Prior:
 
 
 def test_number_of_arms_of_a_prior_is_not_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, measure = [], state_limit._size
+    sizes, measure = [], state_limit.limited_size
 
     def size(*given: Any) -> int | None:
         sizes.append(measure(*given))
         return sizes[-1]
 
-    monkeypatch.setattr(state_limit, "_size", size)
+    monkeypatch.setattr(state_limit, "limited_size", size)
     state_limit._measure.cache_clear()
     policy = larl.Auto(prior=prior_of(20), orders=range(1, 61), particles=160)
     with pytest.raises(InvalidValue, match=r"such as (orders|particles|memory)") as caught:

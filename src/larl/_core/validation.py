@@ -99,13 +99,15 @@ def number(
     """A finite number with low ≤ value ≤ high and above < value < below, at most `LARGEST` in size."""
 
     def check(owner: str, name: str, value: Any) -> float:
-        fits = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if fits and LARGEST < abs(value) < math.inf:
+        # numpy compares in the type of the value, in which the limits may overflow
+        plain = float(value) if isinstance(value, np.floating | np.integer) else value
+        fits = isinstance(plain, int | float) and not isinstance(plain, bool)
+        if fits and LARGEST < abs(plain) < math.inf:
             low_limit, high_limit = max(low, -LARGEST), min(high, LARGEST)
             raise InvalidValue(owner, name, value, _accepted_range(low_limit, high_limit, above, below))
-        if not fits or not math.isfinite(value) or not (low <= value <= high and above < value < below):
+        if not fits or not math.isfinite(plain) or not (low <= plain <= high and above < plain < below):
             raise InvalidValue(owner, name, value, _accepted_range(low, high, above, below))
-        return float(value)
+        return float(plain)
 
     return check
 
@@ -145,10 +147,14 @@ def instance(kind: type, accepted: str) -> Check:
         if isinstance(value, kind):
             return value
         is_class = isinstance(value, type) and issubclass(value, kind)
-        hint = f"; {value.__name__} is the class, write {value.__name__}(…)" if is_class else ""
-        raise InvalidValue(owner, name, value, accepted + hint)
+        raise InvalidValue(owner, name, value, accepted + (class_hint(value) if is_class else ""))
 
     return check
+
+
+def class_hint(kind: type) -> str:
+    """The end of a message about a class that was given in place of an instance."""
+    return f"; {kind.__name__} is the class, write {kind.__name__}(…)"
 
 
 def mapping(owner: str, name: str, value: Any) -> Mapping[str, Any]:

@@ -15,9 +15,11 @@ from larl.client.models import (
     ServiceDecision,
     StudyInfo,
     UnitInfo,
+    decision_id,
     json_settings,
     parse,
     policy_spec,
+    reward_number,
 )
 from larl.client.offline_queue import FallbackDecision, OfflineQueue
 from larl.client.outside_decisions import OutsideDecisions, new_key
@@ -238,8 +240,8 @@ such as http://127.0.0.1:8080
         ----------
         decision : ServiceDecision, DecisionRecord, FallbackDecision or str
             The decision or its id.
-        value : float or None
-            The reward; None if there is none.
+        value : float, bool or None
+            The reward; None if there is none. True and False count as 1 and 0.
         key : str, optional
             Key of the request: a repetition with the same key returns the same answer. Random by default.
         arm : str, optional
@@ -258,8 +260,8 @@ such as http://127.0.0.1:8080
         key = new_key(key)
         if isinstance(decision, FallbackDecision):
             arm, decision = arm or decision.arm, self._ingest_fallback(decision)
-        body = {"key": key, "value": value, "arm": arm}
-        path = api_path("decisions", _id(decision), "reward")
+        body = {"key": key, "value": reward_number(value), "arm": arm}
+        path = api_path("decisions", decision_id(decision), "reward")
         return parse(RewardReceipt, self.transport.request("POST", path, body))
 
     def delivered(
@@ -277,7 +279,7 @@ such as http://127.0.0.1:8080
             As for ``observe``.
         """
         body = {"key": new_key(key), "delivered": delivered}
-        path = api_path("decisions", _id(decision), "delivered")
+        path = api_path("decisions", decision_id(decision), "delivered")
         return parse(DeliveryReceipt, self.transport.request("POST", path, body))
 
     def resolve(self, study: str, issue: int, note: str) -> ResolvedIssue:
@@ -294,7 +296,3 @@ such as http://127.0.0.1:8080
         """
         path = api_path("studies", study, "issues", issue, "resolved")
         return parse(ResolvedIssue, self.transport.request("POST", path, {"note": note}))
-
-
-def _id(decision: ServiceDecision | DecisionRecord | str) -> str:
-    return decision if isinstance(decision, str) else decision.id

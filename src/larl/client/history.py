@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from larl._core.validation import InvalidValue
-from larl.client.models import HistoryReceipt, parse
+from larl.client.models import HistoryReceipt, parse, reward_number
 from larl.client.reader import StudyReader, api_path
 from larl.client.transport import RequestRefused, encode
 
@@ -29,8 +29,8 @@ class HistoryImport(StudyReader):
             Name of the study.
         steps : iterable of mapping
             Steps in order of time, as ``larl.logs.read_steps`` returns them: ``id``, ``unit``, ``arm`` (None: no arm
-            was available), ``reward`` (None: missing), and optionally ``made`` (time with UTC offset),
-            ``probabilities`` and ``context``.
+            was available), ``reward`` (None: missing; True and False count as 1 and 0), and optionally ``made`` (time
+            with UTC offset), ``probabilities`` and ``context``.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class HistoryImport(StudyReader):
         if not given:
             raise InvalidValue("import_history", "steps", given, "one or more steps")
         first, at = 0, ""
-        for part in _parts([dict(step) for step in given]):
+        for part in _parts([_plain(step) for step in given]):
             key = f"history-{sha256(encode(part)).hexdigest()[:32]}"
             try:
                 response = self.transport.request(
@@ -73,6 +73,11 @@ class HistoryImport(StudyReader):
                 raise _renumbered(error, first) from error
             first, at = first + len(part), parse(HistoryReceipt, response).at
         return HistoryReceipt(study=study, steps=first, units=len({step["unit"] for step in given}), at=at)
+
+
+def _plain(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step with its reward as a number."""
+    return {name: reward_number(value) if name == "reward" else value for name, value in step.items()}
 
 
 def _parts(steps: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from larl._core.validation import InvalidValue
+from larl._core.validation import InvalidValue, class_hint
 
 Kind = TypeVar("Kind")
 RENAMED = {"floor": "min_probability", "patience": "max_delay", "taken": "status"}  # in responses to old requests
@@ -241,5 +241,17 @@ def policy_spec(policy: Any) -> dict[str, Any]:
     to_dict = getattr(policy, "to_dict", None)  # without importing larl.policies: a client needs no compiler
     if to_dict is None or isinstance(policy, type):
         accepted = 'a policy such as larl.LARL(s=5), or its spec, {"policy": "LARL", "s": 5}'
-        raise InvalidValue("Client", "policy", policy, accepted)
+        is_class = to_dict is not None and isinstance(policy, type)
+        raise InvalidValue("Client", "policy", policy, accepted + (class_hint(policy) if is_class else ""))
     return dict(to_dict())
+
+
+def reward_number(value: Any) -> Any:
+    """Return a reward as the service takes it: true and false, also NumPy's, as 1 and 0."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return float(plain) if isinstance(plain, bool) else plain
+
+
+def decision_id(decision: "ServiceDecision | DecisionRecord | str") -> str:
+    """Return the id of a decision."""
+    return decision if isinstance(decision, str) else decision.id

@@ -18,6 +18,9 @@ class StudyReader:
     transport: Transport
     _queue: OfflineQueue
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.transport!r})"
+
     def health(self) -> Health:
         """Check that the service can read its storage."""
         return parse(Health, self.transport.request("GET", "/v1/health"))

@@ -105,6 +105,12 @@ class Transport:
         self._token = token
         self._idle: list[http.client.HTTPConnection] = []
 
+    def __repr__(self) -> str:
+        """The address without a password, and whether there is a token."""
+        address = urlsplit(self.url)
+        shown = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+        return f"{shown!r}, token=…" if self._token else repr(shown)
+
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Return the response as JSON types; raise RequestRefused or ServiceUnreachable. Retries send equal bytes."""
         encoded = None if body is None else encode(body)

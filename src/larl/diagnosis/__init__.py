@@ -16,7 +16,7 @@ from larl._core.validation import InvalidValue, boolean, integer, one_of, option
 from larl.diagnosis.build import make_log
 from larl.diagnosis.drift import find_drift
 from larl.diagnosis.estimates import Estimates, estimate
-from larl.diagnosis.fit import ORDERS, fit_orders
+from larl.diagnosis.fit import TICKS, fit_orders
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import remove_periods
 from larl.diagnosis.rewards import MODELS, choose_reward_model
@@ -109,7 +109,7 @@ def diagnose(
         accepted = "None or 'continuous' with a context: without its effect, rewards are no whole numbers"
         raise InvalidValue("diagnose", "rewards", rewards, accepted)
     columns: Columns = {"time": time, "action": action, "reward": reward, "unit": unit}
-    with Progress(4 + 2 * len(ORDERS), progress) as bar:
+    with Progress(4 + TICKS + 3, progress) as bar:
         log = make_log(frame, columns, context=context, clock_grid=clock_grid, day_first=day_first)
         bar.finish_steps(1)
         log, periods = remove_periods(log)
@@ -123,6 +123,9 @@ def diagnose(
             direction = drift.direction[[log.labels.index(label) for label in fitted.labels]]
             fits = fit_orders(fitted, direction, partial(bar.finish_steps, 1), model.model_class)
             estimates = estimate(fitted, fits, direction, drift.verdict == "drift", seed)
+            bar.finish_steps(3)
+        else:
+            bar.advance_untimed(TICKS + 3)
     result = None
     if replay and estimates is not None and fitted.arms > 1:
         result = _replay(log, fitted, estimates, seed=seed, threads=threads, progress=progress)

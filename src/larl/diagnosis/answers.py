@@ -106,11 +106,17 @@ def explain_too_little_data(log: Log, drift: Drift) -> tuple[str, str]:
             "No two rewards of a unit are within 10 steps of each other, so memory cannot be measured. Log more often."
         )
         return "too little data", text
-    return "too little data", (
+    text = (
         f"The log has {log.rows:,} rewards of {log.arms} arm{'s' * (log.arms > 1)} and {log.units:,} "
         f"unit{'s' * (log.units > 1)}. Subtracting the mean of each arm of each unit leaves {log.rows - cells} degrees "
-        f"of freedom; at least {MIN_DEGREES_OF_FREEDOM} are needed. A log like this needs at least "
-        f"{MIN_DEGREES_OF_FREEDOM + cells:,} rewards, and about 50 per arm to detect a moderate drift."
+        f"of freedom; at least {MIN_DEGREES_OF_FREEDOM} are needed. "
+    )
+    if 1 < log.units == log.rows:
+        use = "if the log has one unit, use --no-unit (unit=False)"
+        return "too little data", f"{text}Every reward has its own unit in column {log.unit_column!r}: {use}."
+    return "too little data", (
+        f"{text}A log like this needs at least {MIN_DEGREES_OF_FREEDOM + cells:,} rewards, and about 50 per arm to "
+        "detect a moderate drift."
     )
 
 
@@ -223,13 +229,13 @@ def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | No
         return Answer(QUESTIONS[3], verdict, text, "order k", k)
     text = f"In worlds fitted to the log {replay.best} has the smallest regret"
     text += f"; not clearly worse: {', '.join(replay.not_clearly_worse)}." if replay.not_clearly_worse else "."
-    good = replay.good_s
+    good, of_larl = replay.good_s, replay.lookbacks[replay.best_s]
     others = [str(s) for s in good if s != replay.best_s]
-    text += f" LARL has the smallest regret with s = {replay.best_s}" + (
-        f" (not clearly worse: s = {', '.join(others)}). " if others else ". "
-    )
+    not_worse = f" (not clearly worse: s = {', '.join(others)})" if others else ""
+    text += f" Of LARL, {of_larl} has the smallest regret{not_worse}. {memory}"
     best_s = Interval(float(replay.best_s), float(min(good)), float(max(good)))
-    return Answer(QUESTIONS[3], f"{replay.best}; for LARL s = {replay.best_s}", text + memory, "s of LARL", best_s)
+    verdict = replay.best if replay.best == of_larl else f"{replay.best}; of LARL: {of_larl}"
+    return Answer(QUESTIONS[3], verdict, text, "s of LARL", best_s)
 
 
 def _answer_savings(log: Log, estimates: Estimates, replay: ReplayResult | None) -> Answer:

@@ -11,7 +11,7 @@ from larl._core.validation import InvalidValue
 from larl.diagnosis.context import CALENDAR_COLUMNS, adjust
 from larl.diagnosis.kernels import Floats, Ints
 from larl.diagnosis.log import Log
-from larl.logs.rows import Columns, read_rows
+from larl.logs.rows import Columns, Rows, read_rows
 from larl.logs.table import Table
 from larl.logs.times import Times, count_steps
 
@@ -49,7 +49,8 @@ def make_log(
         Whether rows of a table are lines of a file below a header; error messages then name the line.
     """
     rows = read_rows(frame, columns, day_first=day_first, from_file=from_file)
-    table, arm, rewards, units, times = rows.table, rows.arm, rows.reward, rows.unit, rows.times
+    table, arm, rewards, times = rows.table, rows.arm, rows.reward, rows.times
+    units = _sorted_units(rows)
     time = rows.columns["time"] or ""
     has_dates = times.clock is not None
     if not has_dates:
@@ -74,8 +75,16 @@ def make_log(
         notes=[*notes, *steps.notes],
     )
     clock = None if times.clock is None else times.clock[kept]
-    log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock)
+    log = replace(log, step_name=steps.name, time=times.order[kept], clock=clock, unit_column=rows.columns["unit"])
     return adjust(log, contexts[kept], context_names) if context_names else log
+
+
+def _sorted_units(rows: Rows) -> Ints:
+    """Return the units as numbers in order of their names, short names first, whatever the order of the rows."""
+    if not rows.units:
+        return rows.unit
+    by_name = sorted(range(len(rows.units)), key=lambda unit: (len(rows.units[unit]), rows.units[unit]))
+    return np.argsort(by_name)[rows.unit]
 
 
 def _is_unsorted(unit: Ints, time: Floats) -> bool:

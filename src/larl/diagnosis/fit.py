@@ -13,6 +13,7 @@ from larl.diagnosis.short_repr import short_repr
 from larl.diagnosis.subsample import subsample
 
 ORDERS = tuple(range(11))
+TICKS = len(ORDERS[1:]) + len(ORDERS[-2:0:-1])  # of `fit_orders`: every order but 0 upwards, then downwards
 MIN_GAIN = 2e-3  # of the log-posterior; scoring stops at a step that gains less
 MAX_STEPS, TRIAL_STEPS = 40, 5  # scoring steps of a fit, and from each initial guess
 RANDOM_GUESSES, MANY_ARMS = 4, 8  # random guesses per order; one if there are many arms

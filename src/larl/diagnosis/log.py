@@ -26,6 +26,7 @@ class Log:
     clock: Floats | None = None  # local time of each row in seconds since 1970-01-01; None without dates
     adjusted: tuple[str, ...] = ()  # contexts whose effect was removed from the rewards
     raw_reward: Floats | None = None  # rewards with that effect; None without contexts
+    unit_column: str | None = None  # None if the log has no column of the unit
 
     def __repr__(self) -> str:
         return short_repr(self)

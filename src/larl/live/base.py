@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from larl._core.compile import fields_nan
-from larl._core.validation import InvalidValue, integer, number, optional
+from larl._core.validation import InvalidValue, instance, integer, number, optional
 from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.decision import PolicyError, RewardStatus
 from larl.live.kernels import choose, choose_deployed
@@ -57,8 +57,7 @@ class LivePolicy:
         **deployment: Any,
     ) -> None:
         owner = self._owner = type(self).__name__
-        if not isinstance(policy, Policy):
-            raise InvalidValue(owner, "policy", policy, "a larl policy, such as larl.LARL(s=5)")
+        instance(Policy, "a larl policy, such as larl.LARL(s=5)")(owner, "policy", policy)
         if isinstance(policy, DynamicOracle):
             raise InvalidValue(owner, "policy", policy, "a policy that does not need the true means")
         refuse_deployed(owner, policy)

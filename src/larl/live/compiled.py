@@ -11,8 +11,10 @@ import numpy as np
 
 from larl._core.compile import compiled_for
 from larl.policies import Policy
+from larl.policies._state_memory import checked_init
 from larl.worlds.base import World
 
+COPIES = 2  # of a State that a new agent holds: the shared one and its own
 F = TypeVar("F", bound=Callable[..., Any])
 _FOUND: dict[tuple[Any, Any], Any] = {}
 
@@ -35,10 +37,17 @@ def _kind(field: Any) -> Any:
 
 
 def initial_state(policy: Policy, arms: int, horizon: int | None, world: World | None) -> Any:
-    """Return the State before the first step, which must not be changed: agents share it."""
-    return _shared(policy, arms, horizon) if world is None else policy.init(arms, horizon=horizon, world=world)
+    """Return the State before the first step, which must not be changed: agents share it.
+
+    Raise InvalidValue if it does not fit into memory.
+    """
+    return _shared(policy, arms, horizon) if world is None else _create(policy, arms, horizon, world)
 
 
 @lru_cache(maxsize=8)
 def _shared(policy: Policy, arms: int, horizon: int | None) -> Any:
-    return policy.init(arms, horizon=horizon, world=None)
+    return _create(policy, arms, horizon, None)
+
+
+def _create(policy: Policy, arms: int, horizon: int | None, world: World | None) -> Any:
+    return checked_init(policy, arms, horizon=horizon, world=world, copies=COPIES)

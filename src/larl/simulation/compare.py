@@ -13,9 +13,10 @@ from larl._core.progress import Progress
 from larl._core.validation import Check, InvalidValue, instance, integer, one_of, optional
 from larl.policies import Policy
 from larl.policies._pooling import POOLINGS, pooled_state
+from larl.policies._state_memory import checked_init, machine_memory
 from larl.simulation.engine import Trace
 from larl.simulation.executors import Executor, ThreadExecutor, run_blocks
-from larl.simulation.memory import checked_init, machine_memory, memory_error
+from larl.simulation.memory import memory_error
 from larl.simulation.moments import LEVELS, add_curves, empty_moments, quantiles, variance
 from larl.simulation.tasks import Arrays, Block, default_threads, make_blocks, summary_times, thread_block_size
 from larl.worlds.base import World, validate_world

@@ -5,15 +5,14 @@ of arms. All of them are limited to a number that grows in small steps, until th
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import exp, log
 from typing import Any
 
 from larl._core.validation import InvalidValue
-from larl.live.files import state_arrays
 from larl.policies import from_dict
-from larl.policies._pooling import pooled_state
+from larl.policies._state_memory import format_bytes, limit_numbers, limited_size, whole_numbers
 
 MAX_STATE = 10_000_000  # bytes
 MAX_NUMBER = 2**53  # in a spec
@@ -24,7 +23,7 @@ LARGE = 1e12  # bytes from which on a size is not estimated
 def check_state_size(policy: Mapping[str, Any], arms: int, horizon: int | None, pooling: str) -> None:
     """Raise InvalidValue if a policy's State takes more than MAX_STATE bytes."""
     spec, rest = from_dict(dict(policy)), (horizon, pooling)
-    numbers = _numbers(spec)
+    numbers = whole_numbers(spec)
     for name, value in numbers.items():
         if value > MAX_NUMBER:
             raise InvalidValue("policy", name, value, f"a whole number up to {MAX_NUMBER}")
@@ -34,59 +33,21 @@ def check_state_size(policy: Mapping[str, Any], arms: int, horizon: int | None, 
     by_value = sorted((numbers | {"arms": arms}).items(), key=lambda item: -item[1])
     fitting = (_fitting(spec, arms, name, value, rest) for name, value in by_value)
     such_as = next((f", such as {each}" for each in fitting if each), "")
-    accepted = f"a policy whose State takes at most {_written(MAX_STATE)}{such_as}; with {arms} arms, this one takes "
+    accepted = (
+        f"a policy whose State takes at most {format_bytes(MAX_STATE)}{such_as}; with {arms} arms, this one takes "
+    )
     raise InvalidValue("study", "policy", dict(policy), accepted + _estimate(spec, arms, limit, size, rest))
 
 
 @lru_cache(256)
 def _measure(spec: Any, arms: int, horizon: int | None, pooling: str) -> tuple[int, int | None]:
-    """Return the first limit of the numbers with which the State is too large or complete, and its bytes then.
-
-    Settings can require a number of arms, such as a prior of Auto: then only the other numbers are limited.
-    """
-    largest, limit = max([arms, *_numbers(spec).values()]), 2
+    """Return the first limit of the numbers with which the State is too large or complete, and its bytes then."""
+    largest, limit = max([arms, *whole_numbers(spec).values()]), 2
     while True:
-        size = _limited_size(_limited(spec, limit), arms, limit, (horizon, pooling))
+        size = limited_size(limit_numbers(spec, limit), arms, limit, horizon, None, pooling)
         if limit >= largest or (size or 0) > MAX_STATE:
             return limit, size
         limit = min(max(int(limit * GROWTH), limit + 1), largest)
-
-
-def _limited_size(spec: Any, arms: int, limit: int, rest: tuple[int | None, str]) -> int | None:
-    """Return the bytes of a State with at most `limit` arms, or with all if the policy accepts no other number."""
-    size = _size(spec, min(arms, limit), *rest)
-    return _size(spec, arms, *rest) if size is None and limit < arms else size
-
-
-def _size(spec: Any, arms: int, horizon: int | None, pooling: str) -> int | None:
-    """Return the bytes of a State, None if this policy cannot have it."""
-    try:
-        state = pooled_state(spec, spec.init(arms, horizon=horizon, world=None), pooling)
-    except InvalidValue:
-        return None
-    return sum(int(array.nbytes) for array in state_arrays(state).values())
-
-
-def _numbers(spec: Any) -> dict[str, int]:
-    """Return the whole numbers in a spec by field; of a sequence of them, the largest."""
-    values = {item.name: getattr(spec, item.name) for item in fields(spec)}
-    largest = {name: max(value) if isinstance(value, tuple) and value else value for name, value in values.items()}
-    return {name: value for name, value in largest.items() if type(value) is int}
-
-
-def _limited(spec: Any, limit: int, only: str | None = None) -> Any:
-    """Return a spec whose whole numbers, or only those of one field, are at most `limit`, if they may be so small."""
-    for name, largest in 2 * list(_numbers(spec).items()):  # one field may limit another
-        low = limit
-        while largest > low and only in (None, name):
-            value = getattr(spec, name)
-            try:
-                less = tuple(sorted({min(each, low) for each in value})) if isinstance(value, tuple) else low
-                spec = replace(spec, **{name: less})
-                break
-            except InvalidValue:  # below the smallest accepted value
-                low *= 2
-    return spec
 
 
 def _fitting(spec: Any, arms: int, name: str, value: int, rest: tuple[int | None, str]) -> str:
@@ -94,7 +55,7 @@ def _fitting(spec: Any, arms: int, name: str, value: int, rest: tuple[int | None
     low, high = 1, value  # the State fits with `low`, if with any, and not with `high`
     while high - low > max(1, low // 20):
         middle = min((low + high) // 2, 2 * low)
-        changed = (spec, middle) if name == "arms" else (_limited(spec, middle, name), arms)
+        changed = (spec, middle) if name == "arms" else (limit_numbers(spec, middle, name), arms)
         size = _measure(*changed, *rest)[1]
         low, high = (middle, high) if size is not None and size <= MAX_STATE else (low, middle)
     return f"{name} ≤ {low}" if low > 1 else ""
@@ -102,21 +63,14 @@ def _fitting(spec: Any, arms: int, name: str, value: int, rest: tuple[int | None
 
 def _estimate(spec: Any, arms: int, limit: int, size: int, rest: tuple[int | None, str]) -> str:
     """Return the size of the complete State, extrapolated as a power of each number that exceeds `limit`."""
-    exponent, more = log(size), int(limit * GROWTH) + 1
-    for name, value in (_numbers(spec) | {"arms": arms}).items():
+    exponent, more, (horizon, pooling) = log(size), int(limit * GROWTH) + 1, rest
+    for name, value in (whole_numbers(spec) | {"arms": arms}).items():
         if value > limit:
-            with_more = replace(_limited(spec, limit), **({} if name == "arms" else _field(spec, name, more)))
-            grown = _limited_size(with_more, arms, more if name == "arms" else limit, rest) or 0
+            with_more = replace(limit_numbers(spec, limit), **({} if name == "arms" else _field(spec, name, more)))
+            grown = limited_size(with_more, arms, more if name == "arms" else limit, horizon, None, pooling) or 0
             exponent += log(max(grown, size) / size) / log(min(more, value) / limit) * log(value / limit)
-    return f"about {_written(exp(exponent))}" if exponent < log(LARGE) else f"over {_written(LARGE)}"
+    return f"about {format_bytes(exp(exponent))}" if exponent < log(LARGE) else f"over {format_bytes(LARGE)}"
 
 
 def _field(spec: Any, name: str, limit: int) -> dict[str, Any]:
-    return {name: getattr(_limited(spec, limit, name), name)}
-
-
-def _written(size: float) -> str:
-    for unit, factor in (("TB", 1e12), ("GB", 1e9)):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size / 1e6:.3g} MB"
+    return {name: getattr(limit_numbers(spec, limit, name), name)}

@@ -181,7 +181,7 @@ class HistoryStep(Body):
     id: Key = Field(description="Id of the step, the key of its decision: it must be new in the study.")
     unit: Unit
     arm: Arm | None = Field(description="null: no arm was available.")
-    reward: Number | None = Field(description="null: the reward is missing.")
+    reward: Number | None = Field(description="null: the reward is missing. Send 1 or 0 for true or false.")
     made: Time | None = Field(None, description="Time of the decision, with its offset from UTC, if known.")
     probabilities: dict[Arm, Probability] | None = Field(None, description="Probability of every arm, if known.")
     context: Annotated[list[Number], Field(max_length=1000)] | None = None
@@ -211,7 +211,7 @@ class RewardRequest(Request):
 
     event = EventKind.REWARD
     key: Key
-    value: Number | None = Field(description="null: there is no reward.")
+    value: Number | None = Field(description="null: there is no reward. Send 1 or 0 for true or false.")
     arm: Arm | None = Field(None, description="The arm that was played, if another one.")
 
 
