@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from larl.policies import *  # noqa: F403
     from larl.policies.auto.prior import Prior as Prior
     from larl.priors import learn_prior as learn_prior
+    from larl.simulation import gym as gym
     from larl.simulation import plots as plots
     from larl.simulation import study as study
     from larl.simulation import tables as tables

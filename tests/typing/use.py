@@ -88,6 +88,10 @@ assert_type(larl.LARL(s=1).alpha, float)
 agent = larl.Agent(larl.UCB(), arms=["off", "on"])
 assert_type(agent.decide(), larl.Decision)
 assert_type(agent.observe(agent.decide(), 1.0), larl.RewardStatus)
+agent.observe(agent.decide(context=np.zeros(2)), np.float32(1.0))
+agent.observe(agent.decide(context=[0.5, 1]), np.bool_(True))
+larl.Cohort(larl.UCB(), 2).observe("x", np.int64(1))
+assert_type(larl.gym.LatentAREnv, type[larl.gym.LatentAREnv])
 
 # A log is a path or a table of any library that narwhals supports.
 larl.diagnose(pl.DataFrame({"t": [0]}))

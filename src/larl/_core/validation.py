@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-# Types that `numbers`, `matrix` and `integers` accept, for type checkers. Fields keep tuples.
+# Types that `number`, `numbers`, `matrix` and `integers` accept, for type checkers. Fields keep tuples.
+Number = float | np.floating[Any] | np.integer[Any]
 Vector = Sequence[float] | NDArray[np.floating[Any] | np.integer[Any]]
 Matrix = Sequence[Vector] | NDArray[np.floating[Any] | np.integer[Any]]
 Integers = Sequence[int] | NDArray[np.integer[Any]]

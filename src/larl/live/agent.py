@@ -5,9 +5,9 @@ from datetime import date
 from typing import Any, Self
 
 from larl import __version__
-from larl._core.validation import InvalidValue, integer
+from larl._core.validation import InvalidValue, Vector, integer
 from larl.live import files
-from larl.live.base import Minimum, read_settings
+from larl.live.base import Minimum, Reward, read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.history import History
 from larl.live.log_checks import check_counts
@@ -125,7 +125,7 @@ class Agent(SavedPolicy):
     def decide(
         self,
         available: Sequence[str] | None = None,
-        context: Sequence[float] | None = None,
+        context: Vector | None = None,
         day: date | None = None,
     ) -> Decision:
         """Choose the arm of the next step.
@@ -180,7 +180,7 @@ class Agent(SavedPolicy):
         state = self.state
         self._schedule.keep(0, self._schedule.update(0, self.t, self._schedule.check_day(day), state))
 
-    def record(self, arm: str | None, context: Sequence[float] | None = None) -> str:
+    def record(self, arm: str | None, context: Vector | None = None) -> str:
         """Record a step whose arm was chosen outside larl.
 
         Parameters
@@ -207,7 +207,7 @@ class Agent(SavedPolicy):
         self._history.add(played, checked_context, pending=arm is not None)
         return self._id(self.t - 1)
 
-    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> RewardStatus:
+    def observe(self, decision: Decision | str, reward: Reward | None, *, arm: str | None = None) -> RewardStatus:
         """Report the reward of a decision.
 
         Parameters

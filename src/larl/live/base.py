@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from larl._core.compile import fields_nan
-from larl._core.validation import InvalidValue, instance, integer, number, optional
+from larl._core.validation import InvalidValue, Number, Vector, instance, integer, number, optional
 from larl.live.compiled import compiled_for_state, initial_state
 from larl.live.decision import PolicyError, RewardStatus
 from larl.live.kernels import choose, choose_deployed
@@ -26,6 +26,7 @@ from larl.worlds.variants import from_dict as world_from_dict
 
 MAX_ARMS = 10_000
 _finite = number()
+Reward = Number | np.bool_  # what a reward can be, for type checkers
 Minimum = float | Mapping[str, float]  # probability of every arm, or by arm
 
 
@@ -183,7 +184,7 @@ class LivePolicy:
             mask[self._arm_number("decide", name)] = True
         return mask
 
-    def _check_context(self, context: Sequence[float] | None) -> Any:
+    def _check_context(self, context: Vector | None) -> Any:
         """The context as an array of the length that the policy needs."""
         if context is None and self._context_size == 0:
             return self._no_context

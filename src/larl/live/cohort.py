@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from larl import __version__
 from larl._core.compile import copy_fields
-from larl._core.validation import InvalidValue, one_of
+from larl._core.validation import InvalidValue, Vector, one_of
 from larl.live import files
-from larl.live.base import Minimum, read_settings
+from larl.live.base import Minimum, Reward, read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.independent_history import IndependentHistory
 from larl.live.log_checks import check_counts, check_names
@@ -134,7 +134,7 @@ class Cohort(SavedPolicy):
         self,
         unit: str,
         available: Sequence[str] | None = None,
-        context: Sequence[float] | None = None,
+        context: Vector | None = None,
         day: date | None = None,
     ) -> Decision:
         """Choose the arm of the next step of a unit.
@@ -175,7 +175,7 @@ class Cohort(SavedPolicy):
         t, state = self._history.count(number), self._history.state(number)
         self._schedule.keep(number, self._schedule.update(number, t, self._schedule.check_day(day), state))
 
-    def record(self, unit: str, arm: str | None, context: Sequence[float] | None = None) -> str:
+    def record(self, unit: str, arm: str | None, context: Vector | None = None) -> str:
         """Record a step of a unit whose arm was chosen outside larl.
 
         Parameters
@@ -196,7 +196,7 @@ class Cohort(SavedPolicy):
         history.add(number, played, checked_context, pending=arm is not None)
         return self._id(number, history.count(number) - 1)
 
-    def observe(self, decision: Decision | str, reward: float | None, *, arm: str | None = None) -> RewardStatus:
+    def observe(self, decision: Decision | str, reward: Reward | None, *, arm: str | None = None) -> RewardStatus:
         """Report the reward of a decision of any unit, as ``Agent.observe`` does.
 
         Parameters

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from larl._core.random import policy_bits
-from larl._core.validation import integer
+from larl._core.validation import integer, short
 from larl.worlds.base import World, validate_world
 from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step, step_regret
 
@@ -38,6 +38,8 @@ class Simulator:
     ...     simulator.advance(arm)
     >>> round(total, 2)
     112.96
+    >>> str(simulator).endswith("seed=0, trial=0, time=10)")
+    True
     """
 
     def __init__(self, world: World, seed: int, trial: int) -> None:
@@ -46,6 +48,9 @@ class Simulator:
         self._world, self._latent, self._seed, self._trial = world, world.latent(), seed, trial
         self.time = -1
         self.advance()
+
+    def __repr__(self) -> str:
+        return f"Simulator({short(self._world)}, seed={self._seed}, trial={self._trial}, time={self.time})"
 
     def advance(self, arm: int | None = None) -> None:
         """Move to the next step.
