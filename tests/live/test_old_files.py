@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl.live.files import digest, pack_state
+from larl.live.files import _pack_array, digest, pack_state
 from larl.live.renamed import upgrade_names
 from tests.stepping import learn
 
@@ -73,6 +73,21 @@ def test_agent_with_a_running_scale_keeps_what_it_has_learnt(name: str, tmp_path
     assert next_decisions(lambda _: again.decide(), again.observe, 10) == before
 
 
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_agent_with_a_running_scale_and_no_reward_before_its_log_finds_its_scale(offset: float, tmp_path: Path) -> None:
+    agent, path = larl.Agent(larl.UCB(standardise=True), 2), tmp_path / "agent.json"
+    draws = np.random.default_rng(0)
+    for _ in range(40):
+        agent.observe(agent.decide(), offset + draws.normal())
+    file = json.loads(agent.save(path).read_text())
+    assert file["base"]["time"] == 0
+    arrays = {"ring": np.zeros(101), "ordered": np.zeros(101), "seen": np.zeros(1, np.int64), "standard": np.zeros(2)}
+    old = {name: array for name, array in file["base"]["state"].items() if name.startswith("inner.")}
+    file["base"]["state"] = old | {name: _pack_array(array) for name, array in arrays.items()}
+    path.write_text(json.dumps(file | {"digest": digest({k: v for k, v in file.items() if k != "digest"})}))
+    assert larl.Agent.load(path).decide() == agent.decide()
+
+
 @pytest.mark.parametrize("pooling", ["full", "partial"])
 def test_cohort_with_a_running_scale_keeps_what_it_has_learnt(pooling: str, tmp_path: Path) -> None:
     cohort, path = (
@@ -86,6 +101,7 @@ def test_cohort_with_a_running_scale_keeps_what_it_has_learnt(pooling: str, tmp_
     for name in ("ring", "ordered"):  # earlier versions had the latest 101 rewards
         state[name] = {"type": "<f8", "shape": [101], "data": base64.b64encode(np.zeros(101).tobytes()).decode()}
     state["standard"]["data"] = base64.b64encode(np.array([3.0, 2.0]).tobytes()).decode()
+    state["seen"]["data"] = base64.b64encode(np.array([60]).tobytes()).decode()
     path.write_text(json.dumps(file | {"digest": digest({k: v for k, v in file.items() if k != "digest"})}))
     loaded = larl.Cohort.load(path)
     base = loaded.pack()["base"]["state"]

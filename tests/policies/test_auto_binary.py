@@ -230,3 +230,16 @@ def test_bonus_of_binary_rewards_stays_within_the_probabilities(mean):
     assert bonus_of(mean, 0.1, 1.0, 0.0) == 0.0
     for alpha in (0.5, 1e6, 1.7e308):
         assert 0.0 <= bonus_of(mean, 0.1, 1.0, alpha) <= 1.0 - mean
+
+
+def test_posterior_of_allocations_does_not_depend_on_alpha() -> None:
+    shares = []
+    for alpha in (0.05, 0.5, 1.0):
+        policy, draws = larl.Auto(alpha=alpha, orders=(1,), particles=16), np.random.default_rng(2)
+        agent = larl.Agent(policy, 2, allocation="best")
+        for t in range(60):
+            arm = "01"[t % 2]
+            agent.observe(agent.record(arm), float(draws.random() < (0.2, 0.3)[t % 2]))
+        shares.append(agent.decide().probabilities["1"])
+    assert shares == pytest.approx(shares[:1] * 3, abs=1e-6)
+    assert 0.5 < shares[0] < 0.999

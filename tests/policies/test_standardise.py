@@ -10,15 +10,19 @@ import larl
 from larl import worlds
 from larl.policies import Policy
 from larl.policies._latest_rewards import MAD_TO_SD, NEGLIGIBLE_SHARE, insert_reward, latest_rewards_init
-from larl.policies._standardise import FIRST
+from larl.policies._standardise import FIRST, STORED
 from larl.worlds import Simulator
 from tests.stepping import learn
 
 
 def median_and_scale(rewards: np.ndarray) -> tuple[float, float]:
     deviations = np.sort(np.abs(rewards - np.median(rewards)))
-    width, rms = MAD_TO_SD * deviations[rewards.size // 2], np.sqrt(np.mean(deviations**2))
-    return float(np.median(rewards)), float(width if width > NEGLIGIBLE_SHARE * rms else rms)
+    others = deviations[deviations > NEGLIGIBLE_SHARE * deviations[-1]]
+    if rewards.size - others.size <= rewards.size // 2:
+        width = MAD_TO_SD * deviations[rewards.size // 2]
+    else:
+        width = others[others.size // 2] * math.sqrt(others.size / rewards.size) if others.size else 0.0
+    return float(np.median(rewards)), float(width)
 
 
 def test_median_and_scale_are_those_of_the_latest_rewards() -> None:
@@ -31,40 +35,63 @@ def test_median_and_scale_are_those_of_the_latest_rewards() -> None:
         assert latest.standard == pytest.approx(median_and_scale(rewards[max(t + 1 - size, 0) : t + 1]), rel=1e-12)
 
 
-def used_scale(steps: list[tuple[int, float]]) -> tuple[float, float]:
-    """Median and scale after these steps: those at the last power of two, or when two rewards first differed."""
-    scale = (0.0, 0.0)
-    for count in range(1, len(steps) + 1):
-        seen = np.array([reward for _, reward in steps[: min(count, FIRST)] if not math.isnan(reward)])
-        is_given = not math.isnan(steps[count - 1][1])
-        if is_given and count <= FIRST and (count & (count - 1) == 0 or scale[1] == 0.0):
-            scale = median_and_scale(seen)
-        elif is_given and count > FIRST and scale[1] == 0.0:
-            scale = (scale[0], abs(steps[count - 1][1] - scale[0]))
-    return scale
+def used_scale(rewards: np.ndarray) -> tuple[tuple[float, float], int]:
+    """Median and scale after these steps, and the step from which on the policy has learnt."""
+    scale, begin, stored = (0.0, 0.0), 0, np.empty(0)
+    for t, reward in enumerate(rewards):
+        is_given = not math.isnan(reward)
+        if stored.size == 0 and not is_given:
+            begin = t + 1
+            continue
+        count = np.isfinite(stored).sum()
+        is_fixed = count >= FIRST or stored.size >= STORED
+        if is_fixed and is_given and scale[1] == 0.0 and reward != scale[0]:
+            begin, stored, count, is_fixed = t, np.empty(0), 0, False
+        if not is_fixed:
+            stored = np.append(stored, reward)
+            if is_given and (count + 1 in (1, 2, 4, 8, 16, 32) or scale[1] == 0.0):
+                scale = median_and_scale(stored[np.isfinite(stored)])
+    return scale, begin
 
 
-@pytest.mark.parametrize("kind", ["normal", "binary", "constant for long"])
+KINDS = {
+    "normal": lambda draws: 50.0 + draws.normal(size=90),
+    "binary": lambda draws: 1.0 * (draws.random(90) < 0.3),
+    "constant for long": lambda draws: np.where(np.arange(90) < 45, 7.0, draws.normal(size=90)),
+    "mostly missing": lambda draws: np.where(draws.random(90) < 0.7, math.nan, draws.normal(size=90)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_policy_has_learnt_from_rewards_of_one_origin_and_unit(kind: str) -> None:
     draws = np.random.default_rng(3)
-    rewards = {
-        "normal": 50.0 + draws.normal(size=80),
-        "binary": 1.0 * (draws.random(80) < 0.3),
-        "constant for long": np.where(np.arange(80) < 45, 7.0, draws.normal(size=80)),
-    }[kind]
-    rewards[draws.random(80) < 0.15] = math.nan
-    contexts, arms, steps = draws.normal(size=(80, 2)), draws.integers(2, size=80), []
+    rewards = KINDS[kind](draws)
+    rewards[draws.random(90) < 0.15] = math.nan
+    contexts, arms = draws.normal(size=(90, 2)), draws.integers(2, size=90)
     state = larl.LARL(2, context=2, standardise=True).init(2)
-    for t in range(80):
+    for t in range(90):
         learn(state, int(arms[t]), rewards[t], contexts[t])
-        steps.append((int(arms[t]), float(rewards[t])))
-        centre, width = used_scale(steps)
+        (centre, width), begin = used_scale(rewards[: t + 1])
         assert state.scale == pytest.approx((centre, width), rel=1e-12)
         reference = larl.LARL(2, context=2).init(2)
-        for i, (arm, reward) in enumerate(steps):
-            learn(reference, arm, np.divide(reward - centre, width or math.inf), contexts[i])
+        for i in range(begin, t + 1):
+            learn(reference, int(arms[i]), np.divide(rewards[i] - centre, width or math.inf), contexts[i])
         np.testing.assert_allclose(state.inner.ridge.theta, reference.ridge.theta, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(state.inner.ridge.inverse, reference.ridge.inverse, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("outlier", [1e3, -1e9])
+@pytest.mark.parametrize("equal_first", [0, 40])
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+def test_scale_is_not_that_of_an_outlier(outlier: float, equal_first: int, zeros: float) -> None:
+    for seed in range(10):
+        draws = np.random.default_rng(seed)
+        rewards = draws.normal(size=100) * (draws.random(100) >= zeros)
+        rewards[: equal_first + 1] = [0.0] * equal_first + [outlier]
+        state = larl.UCB(standardise=True).init(2)
+        for t, reward in enumerate(rewards):
+            learn(state, t % 2, reward)
+        assert 0.02 < state.scale[1] < 3.0
 
 
 STANDARDISED = [

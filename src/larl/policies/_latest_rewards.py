@@ -2,7 +2,8 @@
 
 The scale is the median absolute deviation from the median, multiplied so that it estimates the sd of a normal
 distribution: a few outliers change it little. If more than half of the rewards are equal, as binary rewards often are,
-that deviation is 0; then the scale is the root mean square deviation, which is positive whenever two rewards differ.
+that deviation is 0; then the scale is the median of the other deviations, multiplied by the root of their share. It is
+positive whenever two rewards differ, and the root mean square deviation of rewards with two values.
 """
 
 import math
@@ -16,7 +17,7 @@ from larl.policies._bounds import STEPS, Bound
 from larl.policies._probabilities import Floats
 
 MAD_TO_SD = 1.4826022185056018  # sd of a normal distribution / its median absolute deviation
-NEGLIGIBLE_SHARE = 1e-6  # a median deviation below this share of the root mean square is treated as 0
+NEGLIGIBLE_SHARE = 1e-12  # a deviation below this share of the largest is a rounding error
 
 
 class LatestRewards(NamedTuple):
@@ -62,22 +63,24 @@ def insert_reward(state: LatestRewards, reward: float) -> None:
 
 @inline
 def _set_standard(state: LatestRewards, used: int) -> None:
-    """Compute median and scale; the median absolute deviation is found from the middle outwards."""
-    ordered = state.ordered
+    """Compute median and scale; deviations are visited from the smallest to the largest, from the middle outwards."""
+    ordered, equal = state.ordered, 0
     centre = 0.5 * (ordered[(used - 1) // 2] + ordered[used // 2])
-    low, high, distance = (used - 1) // 2, (used - 1) // 2 + 1, 0.0
-    for _ in range(used // 2 + 1):
+    negligible = NEGLIGIBLE_SHARE * max(centre - ordered[0], ordered[used - 1] - centre)
+    for i in range(used):
+        equal += abs(ordered[i] - centre) <= negligible
+    state.standard[0], state.standard[1] = centre, 0.0
+    if equal == used:
+        return
+    is_spread = equal <= used // 2
+    rank = used // 2 if is_spread else equal + (used - equal) // 2
+    low, high, deviation = (used - 1) // 2, (used - 1) // 2 + 1, 0.0
+    for _ in range(rank + 1):
         below = centre - ordered[low] if low >= 0 else math.inf
         above = ordered[high] - centre if high < used else math.inf
-        distance = min(below, above)
+        deviation = min(below, above)
         if below <= above:
             low -= 1
         else:
             high += 1
-    largest, squares = max(centre - ordered[0], ordered[used - 1] - centre), 0.0
-    for i in range(used):
-        share = (ordered[i] - centre) / largest if largest > 0.0 else 0.0
-        squares += share * share
-    width, root_mean_square = MAD_TO_SD * distance, largest * math.sqrt(squares / used)
-    state.standard[0] = centre
-    state.standard[1] = width if width > NEGLIGIBLE_SHARE * root_mean_square else root_mean_square
+    state.standard[1] = deviation * (MAD_TO_SD if is_spread else math.sqrt((used - equal) / used))

@@ -21,7 +21,9 @@ BINARY_FACTOR, MAX_BINARY_BONUS, MIN_SLOPE = 2.0, 30.0, 0.01
 
 @inner
 def score_arms(smc: SMCState, alpha: float, expected: Floats, score: Floats) -> None:
-    """Set each arm's mean over all particles and its score, mean + α√(variance + 2 log(2 + t) · level variance).
+    """Set each arm's mean over all particles and its score.
+
+    With continuous rewards the score is the mean + α√(variance + 2 log(2 + t) · level variance).
 
     The first variance is that of the predicted mean between particles, the second the average posterior variance of the
     arm's level within a particle. The factor of the second grows with time, because other arms give no information
