@@ -67,7 +67,7 @@ def test_refused_comparison_shows_no_progress(outputs):
     [
         (6, ["LatentAR", "<td>gammas</td><td>(0.9,)</td>"]),
         (7, ["LARL", "<td>s</td><td>5</td>", "<td>alpha</td><td>1.0</td>"]),
-        (8, ["2 policy, 2000 trial", "<th>UCB</th>", "<th>mean</th>"]),
+        (8, ["2 policies, 2000 trials", "<th>UCB</th>", "<th>mean</th>"]),
         (9, ["Decision of step 0", "<td>&lt;off&gt;</td><td>1</td><td>chosen</td>", "<td>on</td><td>0</td><td></td>"]),
         (10, ["12 rewards of 1 unit", "<td>too little data</td>"]),
     ],
