@@ -1,5 +1,6 @@
 """Studies on threads, on a cluster and in stores: identical results everywhere, also after failures."""
 
+import math
 import os
 import signal
 import subprocess
@@ -205,6 +206,16 @@ def test_lost_scheduler_is_a_connection_error(tmp_path, monkeypatch):
     assert "scheduler was lost" in str(errors[0])
     assert "blocks in the store are kept" in str(errors[0])
     assert 2 < len(files(tmp_path / "store")) < 40_000
+
+
+def test_client_that_gave_up_is_a_connection_error():
+    with small_cluster() as cluster, Client(cluster, set_as_default=False) as client:
+        executor = dask_executor.DaskExecutor(cluster.scheduler_address)
+        executor._client, executor._counted_at = client, -math.inf
+        client.scheduler, before = None, client.scheduler  # as Dask does after its time-out
+        with pytest.raises(ConnectionError, match="scheduler was lost"):
+            executor.capacity()
+        client.scheduler = before
 
 
 def test_worker_out_of_memory_fails_one_block_only(tmp_path):

@@ -82,7 +82,7 @@ def _connection_errors() -> Iterator[None]:
     """Raise a ConnectionError with one line for the errors that Dask raises when the scheduler is lost."""
     try:
         yield
-    except (OSError, RuntimeError, CancelledError) as error:
+    except (OSError, RuntimeError, CancelledError, AttributeError) as error:  # a client that gave up has no scheduler
         text = "the connection to the Dask scheduler was lost; blocks in the store are kept, run the same command again"
         raise ConnectionError(f"{text} ({error})") from error
 
