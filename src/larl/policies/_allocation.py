@@ -30,9 +30,6 @@ from larl.policies._probabilities import (
 )
 from larl.policies._shared_scale import SharedScaleState, is_fixed
 from larl.policies._standardise import StandardState
-from larl.policies.auto.layout import BINARY
-from larl.policies.auto.policy import AutoState
-from larl.policies.auto.scoring import BINARY_FACTOR, MIN_SLOPE
 
 KINDS = ("ucb", "best", "smooth")
 OWN, BEST, SMOOTH = range(3)
@@ -185,20 +182,8 @@ def context_scale_posterior(state: ContextScaleState, arm: int) -> tuple[float, 
     return posterior(state.inner, arm)
 
 
-def auto_posterior(state: AutoState, arm: int) -> tuple[float, float]:
-    """Return the posterior of Auto; with binary rewards, its bonus on the log odds as one of the probability."""
-    mean, bonus = predict(state, arm)
-    if state.smc.rewards[0] == BINARY and bonus > 0.0:
-        low = min(max(state.mean[arm], 1e-12), 1.0 - 1e-12)
-        high = min(max(state.score[arm], low), 1.0 - 1e-12)
-        rise = math.log(high / (1.0 - high)) - math.log(low / (1.0 - low))
-        bonus = state.smc.offset[1] * max(low * (1.0 - low), MIN_SLOPE) * rise / BINARY_FACTOR
-    return mean, bonus
-
-
 implement(posterior, StandardState, standard_posterior)
 implement(posterior, ContextScaleState, context_scale_posterior)
-implement(posterior, AutoState, auto_posterior)
 implement(posterior, FirstScaleState, first_scale_posterior)
 implement(posterior, SharedScaleState, shared_scale_posterior)
 

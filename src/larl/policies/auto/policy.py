@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import any_nan
+from larl._core.compile import any_nan, implement
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, InvalidValue, checked, integer, integers, number, one_of
+from larl.policies._allocation import posterior
 from larl.policies._bounds import Bound
 from larl.policies._context_scale import check_context, context_scale_init
 from larl.policies._contract import Policy
+from larl.policies._contract import predict as predict_reward  # in kernels
 from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.learning import smc_update, smc_update_missing
 from larl.policies.auto.prior import Prior, to_prior
-from larl.policies.auto.scoring import score_arms
+from larl.policies.auto.scoring import BINARY_FACTOR, MIN_SLOPE, score_arms
 from larl.policies.auto.soa import Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
 
@@ -96,6 +98,20 @@ def action_probabilities(state: AutoState, available: Mask, out: Floats) -> None
         return
     for arm in range(out.size):
         out[arm] = 1.0 / ties if available[arm] and state.score[arm] == best else 0.0
+
+
+def auto_posterior(state: AutoState, arm: int) -> tuple[float, float]:
+    """Return the posterior of Auto; with binary rewards, its bonus on the log odds as one of the probability."""
+    mean, bonus = predict_reward(state, arm)
+    if state.smc.rewards[0] == BINARY and bonus > 0.0:
+        low = min(max(state.mean[arm], 1e-12), 1.0 - 1e-12)
+        high = min(max(state.score[arm], low), 1.0 - 1e-12)
+        rise = math.log(high / (1.0 - high)) - math.log(low / (1.0 - low))
+        bonus = state.smc.offset[1] * max(low * (1.0 - low), MIN_SLOPE) * rise / BINARY_FACTOR
+    return mean, bonus
+
+
+implement(posterior, AutoState, auto_posterior)
 
 
 def has_nan(state: AutoState) -> bool:
