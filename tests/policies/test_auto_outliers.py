@@ -64,6 +64,18 @@ def test_a_pair_of_outliers_stays_marked_after_the_review(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_reward_that_occurred_before_is_not_an_outlier(seed):
+    arms, rewards = history(95, seed)
+    rewards[30], rewards[70] = 30.0, 30.0
+    before, after, reviewed = (learnt(arms[:steps], rewards[:steps]).smc.history.inflation for steps in (70, 71, 95))
+    assert list(np.flatnonzero(before > 1.0)) == [30]
+    assert list(np.flatnonzero(after > 1.0)) == [30]
+    assert not (reviewed[[30, 70]] > 1.0).any()  # reviewed after 90 rewards
+    rewards[70] = 31.0
+    assert (learnt(arms, rewards).smc.history.inflation[[30, 70]] > 1.0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_missing_rewards_do_not_interrupt_a_run(seed):
     arms, rewards = history(65, seed)
     rewards[60:] += 30.0

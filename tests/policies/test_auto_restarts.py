@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from tests.policies.test_auto import SMALL
 from tests.stepping import decide, learn
@@ -48,6 +49,36 @@ def test_restarts_reduce_regret_after_a_change():
     pairs = [[changing_trial(seed, can)[1][CHANGE:].sum() for can in (True, False)] for seed in range(12)]
     ratio = np.array([without - 1.5 * regret for regret, without in pairs])  # by more than a third
     assert ratio.mean() > 3.0 * ratio.std(ddof=1) / math.sqrt(ratio.size)
+
+
+def births(rewards):
+    """Return the steps at which populations of the State after these rewards, of two arms in turn, started."""
+    state = SMALL.init(2)
+    for t, reward in enumerate(rewards):
+        learn(state, t % 2, float(reward))
+    return set(state.smc.populations.born.tolist())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_population_restarts_on_equal_rewards(seed):
+    rng, rewards, z = np.random.default_rng(seed), np.zeros(61), 0.0
+    for t in range(61):
+        z = 0.9 * z + 0.5 * rng.normal()
+        rewards[t] = (2.0 if t % 2 else -2.0) * z + 0.2 * rng.normal()
+    assert 45 in births(rewards)  # at step 60, from the rewards of the last 15 steps on
+    rewards[46:54] = 0.0
+    assert 45 not in births(rewards)
+
+
+def test_restarts_do_not_mislead_where_counts_repeat():
+    rates, regret = np.array([0.2, 0.6, 1.0, 1.5]), []
+    for seed in range(24):
+        rng, state, chosen = np.random.default_rng(seed), SMALL.init(4), []
+        for _ in range(400):
+            chosen.append(decide(state, int(rng.integers(2**62))))
+            learn(state, chosen[-1], -float(rng.poisson(rates[chosen[-1]])))
+        regret.append(np.mean(rates[chosen[100:]]) - rates[0])
+    assert 0.1 - np.mean(regret) > 3.0 * np.std(regret, ddof=1) / math.sqrt(len(regret))
 
 
 def test_best_of_still_arms_is_played_at_the_end():

@@ -12,7 +12,7 @@ from larl.policies.auto.layout import FieldOffsets, field_offsets
 from larl.policies.auto.outliers import MAX_INFLATION, RUN_LENGTH, THRESHOLD, THRESHOLD_REWARDS, refilter
 from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.populations import best_population, blocks_of, expected_levels, model_of
-from larl.policies.auto.replay import filter_step
+from larl.policies.auto.replay import filter_step, occurs_elsewhere
 from larl.policies.auto.soa import LANES, Floats, aligned_rows, load, store
 from larl.policies.auto.state import SMCState
 
@@ -95,14 +95,20 @@ def find_squared_errors(state: SMCState, population: int, row: int, lane: int, s
 
 @inner
 def find_outliers(state: SMCState, population: int, row: int, lane: int, variance: float, inflation: Floats) -> None:
-    """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`, except in a run of them."""
+    """Set `inflation` of the steps whose squared errors are too large for σ² = `variance`.
+
+    Rewards that occur more than once, and a run of large errors, are not outliers.
+    """
+    history, size = state.history, state.history.arm.size
     fields, run = field_offsets(model_of(state, population)), 0  # large errors among the last rewards
     block, first = begin_pass(state, population, row), state.populations.first[population]
     limit = THRESHOLD * (1.0 + THRESHOLD_REWARDS / max(inflation.size, 1)) * variance
     for i in range(inflation.size):
         copy_belief(block, fields, fields.window_start, fields.mean)
         square = squared_error(state, population, block, lane, first + i, 1.0)
-        if square > limit > 0.0:
+        index = (first + i) % size
+        is_large = square > limit > 0.0
+        if is_large and not occurs_elsewhere(history, min(state.time[0], size), history.reward[index], index):
             inflation[i] = min(square / variance, MAX_INFLATION)
             run += 1
             if run == RUN_LENGTH:

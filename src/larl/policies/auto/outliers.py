@@ -3,7 +3,8 @@
 An outlier keeps its place in the history, with a noise variance that is inflated in proportion to its squared error, so
 that it hardly changes a belief. All particles share the inflation. Without outliers, nothing changes. RUN_LENGTH large
 errors in a row are not outliers: the rewards have moved, and the filters must follow. A run of two is too short: with
-an outlier among 20 rewards, 400 rewards have one such pair on average.
+an outlier among 20 rewards, 400 rewards have one such pair on average. A reward that occurred before, exactly, is no
+outlier either: counts and ratings repeat, and those that are rare for an arm matter most.
 """
 
 from larl._core.compile import inner
@@ -11,7 +12,7 @@ from larl.policies.auto.layout import CONTINUOUS, field_offsets
 from larl.policies.auto.particle_kalman import time_update
 from larl.policies.auto.populations import blocks_of, expected_levels, model_of, total_evidence
 from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
-from larl.policies.auto.replay import replay_filter
+from larl.policies.auto.replay import occurs_elsewhere, replay_filter
 from larl.policies.auto.resampling import effective_share
 from larl.policies.auto.smc import RESAMPLE_BELOW, largest_reward, resample
 from larl.policies.auto.soa import broadcast, exp, load, maximum, store, sum_lanes
@@ -72,6 +73,8 @@ def mark_outlier(state: SMCState, arm: int, value: float) -> float:
     if not squared > THRESHOLD * (1.0 + THRESHOLD_REWARDS / state.seen[0]):
         return 1.0
     t, size = state.time[0], state.history.arm.size
+    if occurs_elsewhere(state.history, min(t, size), value, -1):
+        return 1.0
     first = first_of_run(state, t)
     if first >= 0:
         for step in range(first, t):

@@ -137,9 +137,10 @@ class Auto(Policy):
     It averages over latent AR bandits of all `orders`, constant arms, independent AR(1) arms and arms that load on a
     damped rotation, weighted by how well each model predicted the rewards so far. It plays the arm with the largest
     predicted mean + `alpha` standard deviations. Models that predict badly are dropped, and try again later on the
-    newest rewards, so it adapts when the parameters change. One or two outliers in a row have little effect. Neither a
-    constant added to all rewards nor a positive factor changes a decision. If rewards repeat exactly, as ratings do,
-    every arm is played at least ½ log₂(t + 2) times. Time and memory per step are bounded, however long it runs.
+    newest rewards, so it adapts when the parameters change. One or two outliers in a row have little effect, unless
+    the same number occurs again. Neither a constant added to all rewards nor a positive factor changes a decision. If
+    rewards repeat exactly, as ratings do, every arm is played at least ½ log₂(t + 2) times. Time and memory per step
+    are bounded, however long it runs.
 
     Parameters
     ----------

@@ -27,6 +27,15 @@ class RewardHistory(NamedTuple):
     context: Floats  # (size, contexts) context of this step
 
 
+@inner
+def occurs_elsewhere(history: RewardHistory, steps: int, value: float, index: int) -> bool:
+    """Return whether an entry of the ring before `steps`, other than `index`, has exactly this reward."""
+    found = False
+    for i in range(steps):
+        found |= i != index and history.arm[i] >= 0 and history.reward[i] == value
+    return found
+
+
 @inline
 def add_log_det(x: Floats, fields: FieldOffsets, product: Row, exponents: Row) -> None:
     """Add the logarithm of product · 2^exponents to `log_det`."""

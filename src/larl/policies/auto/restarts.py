@@ -12,6 +12,9 @@ RESTART_EVERY = 30  # steps
 LOOK_BACK = 15  # steps that a restarted population learns from at once
 RESTARTS = 2  # populations that are restarted together
 RESTART_LOG_SHARE = math.log(0.01 / RESTARTS)  # evidence of a restarted population relative to that of all
+# Share of equal rewards, among those that a restarted population learns from, above which none is restarted. Densities
+# of equal rewards have no limit: a model with hardly any noise would replace all others, and then fail.
+MAX_EQUAL_SHARE = 0.5
 PRIOR_ERRORS = 2.0  # number of prediction errors that the prior of σ² of a restarted population is worth
 
 
@@ -30,6 +33,20 @@ def shock_variance(state: SMCState) -> float:
 
 
 @inner
+def largest_equal_share(state: SMCState, start: int, end: int) -> float:
+    """Return the share of the most frequent reward among those of steps `start` … `end` − 1; there is at least one."""
+    history, most, count = state.history, 0, 0
+    for step in range(start, end):
+        i, equal = step % history.arm.size, 0
+        for other in range(start, end):
+            j = other % history.arm.size
+            equal += history.arm[j] >= 0 and history.reward[j] == history.reward[i]
+        if history.arm[i] >= 0:
+            most, count = max(most, equal), count + 1
+    return most / count
+
+
+@inner
 def restart_populations(state: SMCState, t: int) -> None:
     """Restart dropped populations, as if the parameters had changed LOOK_BACK steps ago."""
     pops, history, start, restarted = state.populations, state.history, t - LOOK_BACK, 0
@@ -38,6 +55,8 @@ def restart_populations(state: SMCState, t: int) -> None:
     seen = 0.0 if state.rewards[0] == BINARY else PRIOR_ERRORS
     square = seen * shock_variance(state)
     if start == t or (state.rewards[0] == CONTINUOUS and not square > 0.0):
+        return
+    if state.rewards[0] == CONTINUOUS and largest_equal_share(state, start, t) > MAX_EQUAL_SHARE:
         return
     for _ in range(pops.order.size):
         population = state.next_restart[0]

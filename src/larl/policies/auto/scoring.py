@@ -9,6 +9,7 @@ from larl.policies.auto.binary import PROBIT_SCALE, probit
 from larl.policies.auto.layout import BINARY, FieldOffsets, cov_index, field_offsets
 from larl.policies.auto.populations import best_population, blocks_of, model_of, total_evidence
 from larl.policies.auto.prediction import newest_state, predicted_mean, predicted_variance
+from larl.policies.auto.replay import occurs_elsewhere
 from larl.policies.auto.soa import LANES, Floats, Row, broadcast, exp, load, maximum, store, sum_lanes
 from larl.policies.auto.state import SMCState
 
@@ -110,10 +111,8 @@ def enforce_min_plays(smc: SMCState, score: Floats) -> None:
     """
     history, t = smc.history, min(smc.time[0], smc.history.arm.size)
     last = (smc.time[0] - 1) % history.arm.size
-    is_repeated, best, least = False, -math.inf, 0.5 * math.log2(t + 2.0)
-    for i in range(t):
-        is_repeated |= i != last and history.arm[i] >= 0 and history.reward[i] == history.reward[last]
-    if not is_repeated or history.arm[last] < 0:
+    best, least = -math.inf, 0.5 * math.log2(t + 2.0)
+    if history.arm[last] < 0 or not occurs_elsewhere(history, t, history.reward[last], last):
         return
     for arm in range(score.size):
         best = max(best, score[arm])
