@@ -38,10 +38,12 @@ def load(count: int) -> Iterator[None]:
 def stress(runs: int, options: Sequence[str], folder: Path) -> Counter[str]:
     """Run pytest `runs` times and count the failures of each test. A run can also fail without a failed test."""
     command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-m", "timing", *options]
+    # Tests start hundreds of processes: without bytecode on disk, each compiles all modules again.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     failures: Counter[str] = Counter()
     for run in range(1, runs + 1):
         start = time.monotonic()
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
         failed = (FAILED.findall(done.stdout) or [f"pytest: exit code {done.returncode}"]) if done.returncode else []
         failures.update(failed)
         if failed:
