@@ -198,8 +198,9 @@ The setting of each tuned policy with the largest share on the windows for tunin
   played {"once" if scope.repeats == 1 else f"{scope.repeats} times"}; a policy starts anew in every window. Standard
   errors are over windows, which share no row; neighbouring windows may still be correlated.
 - Tuned policies know more than a user does before a trial: the first third of the same series. Auto, SharedLARL,
-  AdaptiveLARL and BetaThompson run with their defaults. Of LARL only s is tuned. Rewards are played back in their own
-  units; the tuned policies standardise them, ThompsonSampling has its scale from the first third.
+  AdaptiveLARL and BetaThompson run with their defaults; how Auto treats rewards that repeat was chosen on the windows
+  for tuning, after a first report had shown its losses on late flights. Of LARL only s is tuned. Rewards are played
+  back in their own units; the tuned policies standardise them, ThompsonSampling has its scale from the first third.
 - {FIXED} is the arm with the largest mean of each window. {FORECASTER} is a ridge regression of every arm's
   reward on the last rewards of all arms, fitted to the past of the window; lags and penalty are tuned.
 - A policy that plays a missing cell gets no reward; such steps [do not count](recorded.md#missing-cells).
