@@ -30,6 +30,7 @@ SPECS: list[Policy] = [
     larl.LARLBIC(20, s_max=4),
     larl.LARLBIC(21, s_max=4, explore_with="alternate"),
     larl.CohortLARL(s=3),
+    larl.CohortAuto(),
     larl.AdaptiveLARL(),
     larl.AdaptiveLARL(2, alpha=0.5),
     larl.SharedLARL(),

@@ -217,7 +217,7 @@ def test_every_accepted_policy_is_registered_and_has_what_the_rule_needs() -> No
     assert all("alpha" in larl.policies.REGISTRY[name].__dataclass_fields__ for name in ALPHA_POLICIES)
 
 
-@pytest.mark.parametrize("policy", [larl.LARL(1), larl.UCB(), larl.CohortLARL(s=2)], ids=str)
+@pytest.mark.parametrize("policy", [larl.LARL(1), larl.UCB(), larl.CohortLARL(s=2), larl.CohortAuto()], ids=str)
 def test_probabilities_of_the_best_arm_do_not_depend_on_alpha(policy: Any) -> None:
     """The posterior's standard deviation is the bonus divided by alpha."""
     agents = [larl.Agent(replace(policy, alpha=alpha), 2, allocation="best") for alpha in (0.5, 1.0)]

@@ -33,7 +33,7 @@ def test_every_whole_number_has_bounds(spec: Policy) -> None:
 
 
 POOLED = [larl.LARL(2), larl.LARL(1, context=3), larl.LARL(1, standardise=True), larl.UCB(), larl.UCB(standardise=True)]
-POOLED += [larl.CohortLARL(s=2), larl.CohortLARL(s=2, context=3)]
+POOLED += [larl.CohortLARL(s=2), larl.CohortLARL(s=2, context=3), larl.CohortAuto(), larl.CohortAuto(context=2)]
 
 
 @pytest.mark.parametrize("spec", POOLED, ids=str)

@@ -45,7 +45,7 @@ def test_state_after_a_pilot_is_that_of_a_new_unit_of_the_cohort():
 def test_ratio_and_share_have_the_errors_of_their_definition():
     best, regret = np.array([10.0, 12.0, 14.0]), np.array([11.0, 13.2, 15.4])
     assert report.format_ratio(regret, best) == "1.100 ± 0.000"
-    units = NewUnits({}, best=np.full((3, 2), 10.0), baseline=np.full((3, 2), 20.0))
+    units = NewUnits({}, cold=np.full((3, 2), 15.0), best=np.full((3, 2), 10.0), baseline=np.full((3, 2), 20.0))
     assert report.format_share(np.full((3, 2), 12.0), units) == "80 ± 0"
     spread = np.array([[12.0, 12.0], [14.0, 14.0], [10.0, 10.0]])
     assert report.format_share(spread, units) == "80 ± 12"  # sd 20 over three pilots
@@ -53,9 +53,9 @@ def test_ratio_and_share_have_the_errors_of_their_definition():
 
 def test_page_names_populations_in_which_pooling_is_worse():
     rows = {"one": {report.POOLED: np.array([5.0, 5.1, 4.9]), report.ALONE: np.array([4.0, 4.1, 3.9])}}
-    assert "one (1.0 ± 0.0 more)" in report.never_worse(rows)
+    assert "one (1.0 ± 0.0 more)" in report.where_worse(rows, report.POOLED)
     rows["one"][report.ALONE] = rows["one"][report.POOLED] + 1.0
-    assert "In no population" in report.never_worse(rows)
+    assert "in no population" in report.where_worse(rows, report.POOLED)
 
 
 def test_report_writes_its_page_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -65,11 +65,12 @@ def test_report_writes_its_page_and_figure(tmp_path: Path, monkeypatch: pytest.M
         for name, value in {"UNITS": 3, "STEPS": 12, "NEW_STEPS": 90, "PILOTS": (2,)}.items():
             monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(experiments, "Auto", lambda: larl.UCB())
+    monkeypatch.setattr(experiments, "CohortAuto", lambda: larl.CohortLARL(alpha=0.5))
     monkeypatch.setattr(report, "settings", lambda: chosen)
     monkeypatch.setattr(report, "spread_settings", lambda: {"0%": chosen["k = 1"]})
     page = write_report(tmp_path, Scope(2, 2, 1))
     assert (tmp_path / "pooling.md").read_text(encoding="utf-8") == page
     assert (tmp_path / "images" / "pooling-spread.png").stat().st_size > 1000
-    assert page.count("| k = 1 |") == 2
+    assert page.count("| k = 1 |") == 3
     assert "nan" not in page
     assert write_report(tmp_path, Scope(2, 2, 1)) == page  # from the stored results

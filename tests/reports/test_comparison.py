@@ -14,7 +14,7 @@ from larl.reports.comparison.tuning_grids import SHORT_ALPHA, oracle_grids, orac
 from larl.reports.grids import Grid
 
 # Regret 0 by definition; no policy for drifting rewards; for cohorts; no world here has rewards that are not normal.
-NOT_COMPARED = {"DynamicOracle", "RoundRobin", "FilterOracle", "CohortLARL"}
+NOT_COMPARED = {"DynamicOracle", "RoundRobin", "FilterOracle", "CohortAuto", "CohortLARL"}
 NOT_COMPARED |= {"BetaThompson", "DiscountedBetaThompson", "SlidingWindowBetaThompson", "KLUCB", "DiscountedKLUCB"}
 
 

@@ -18,6 +18,7 @@ from larl.policies.auto.policy import Auto
 from larl.policies.belief_linucb import BeliefLinUCB
 from larl.policies.beta_thompson import BetaThompson
 from larl.policies.change_point_thompson import ChangePointThompson
+from larl.policies.cohort_auto import CohortAuto
 from larl.policies.cohort_larl import CohortLARL
 from larl.policies.cusum_ucb import CUSUMUCB
 from larl.policies.deployed import Deployed
@@ -68,6 +69,7 @@ __all__ = [
     "BeliefLinUCB",
     "BetaThompson",
     "ChangePointThompson",
+    "CohortAuto",
     "CohortLARL",
     "Deployed",
     "DiscountedBetaThompson",

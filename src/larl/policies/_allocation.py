@@ -35,8 +35,8 @@ KINDS = ("ucb", "best", "smooth")
 OWN, BEST, SMOOTH = range(3)
 # Policies whose bonus is `alpha` posterior standard deviations of the arm's mean, and those whose bonus is one.
 ALPHA_POLICIES = (
-    *("AdaptiveLARL", "Auto", "BeliefLinUCB", "CohortLARL", "DiscountedLinUCB", "KalmanUCB", "LARL", "LARLBIC"),
-    *("SharedLARL", "SlidingWindowLinUCB", "UCB"),
+    *("AdaptiveLARL", "Auto", "BeliefLinUCB", "CohortAuto", "CohortLARL", "DiscountedLinUCB", "KalmanUCB", "LARL"),
+    *("LARLBIC", "SharedLARL", "SlidingWindowLinUCB", "UCB"),
 )
 THOMPSON_POLICIES = (
     *("BetaThompson", "ChangePointThompson", "DiscountedBetaThompson", "DiscountedThompson", "LatentThompson"),

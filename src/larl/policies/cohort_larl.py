@@ -200,7 +200,8 @@ class CohortLARL(Policy):
     Use it with ``pooling="partial"``: the units of a cohort then learn common coefficients, and each its own as far as
     units differ. There is no s to choose. The arms of the cohort's first 16 rewards (four per arm if that is more) are
     random. Their median and spread standardise all later rewards and do not change any more, so decisions depend
-    neither on the offset nor on the unit of rewards. A unit alone learns faster with `Auto`.
+    neither on the offset nor on the unit of rewards. A unit alone learns faster with `Auto`; if units may differ much,
+    use `CohortAuto`.
 
     Parameters
     ----------

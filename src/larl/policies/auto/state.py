@@ -86,10 +86,9 @@ class SMCState(NamedTuple):
 
 
 def smc_bounds(initial: SMCState, state: SMCState) -> dict[str, Bound]:
-    """Return the bounds of the whole numbers."""
-    pops, time = initial.populations, int(state.time[0])
-    size = initial.history.arm.size
-    oldest = max(time - size, 0)
+    """Return the bounds of the whole numbers; `state` is that of one unit, or stacked over units."""
+    pops, time = initial.populations, np.maximum(state.time, 0)
+    oldest = np.maximum(time - initial.history.arm.size, 0)
     return {
         "populations.order": (pops.order, pops.order),
         "populations.form": (pops.form, pops.form),
@@ -97,17 +96,17 @@ def smc_bounds(initial: SMCState, state: SMCState) -> dict[str, Bound]:
         "populations.blocks": (pops.blocks, pops.blocks),
         "populations.alive": (0, 1),
         "populations.moves_due": (0, MAX_MOVES),
-        "populations.born": (0, max(time, 0)),
-        "populations.first": (np.where(state.populations.alive, oldest, 0), max(time, 0)),
-        "populations.next": (np.where(state.populations.alive, time, 0), max(time, 0)),
+        "populations.born": (0, time),
+        "populations.first": (np.where(state.populations.alive, oldest, 0), time),
+        "populations.next": (np.where(state.populations.alive, time, 0), time),
         "history.arm": (-1, initial.arms - 1),
         "draws": (0, 2**63 - 1),
         "rewards": ([CONTINUOUS, int(initial.rewards[1]), 0], [BINARY, int(initial.rewards[1]), 3]),
         "time": STEPS,
-        "seen": (0, min(time, MAX_STEPS)),
+        "seen": (0, np.minimum(time, MAX_STEPS)),
         "next_restart": (0, pops.order.size - 1),
         "review": STEPS,
-        "relearnt": (0, max(time, 0)),
+        "relearnt": (0, time),
     }
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from larl import worlds
 from larl._core.compile import copy_fields
-from larl.policies import LARL, LARLBIC, Auto, CohortLARL, KalmanOracle, Policy
+from larl.policies import LARL, LARLBIC, Auto, CohortAuto, CohortLARL, KalmanOracle, Policy
 from larl.policies._pooling import pooled_state, stack_units, unit_view
 from larl.simulation.cohort_engine import run_cohort_steps
 from larl.simulation.engine import empty_trace, run_trials
@@ -26,6 +26,8 @@ SPREADS = (0.0, 0.15, 0.3, 0.6, 1.0)
 POPULATION_SEED = 7_000_003  # added to the seed
 
 ALONE, SHARED, GIVEN_K, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
+AVERAGED = "CohortAuto, partial"
+COLD = "Auto, no pilot"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def cohort_studies(name: str, setting: Setting, scope: Scope) -> dict[str, Study
     policies: dict[str, dict[str, Policy]] = {
         "none": {ALONE: Auto()},
         "full": {SHARED: CohortLARL()},
-        "partial": {GIVEN_K: LARL(setting.k, standardise=True), POOLED: CohortLARL()},
+        "partial": {GIVEN_K: LARL(setting.k, standardise=True), POOLED: CohortLARL(), AVERAGED: CohortAuto()},
     }
     return {
         pooling: Study(world, each, STEPS, scope.cohorts, scope.seed, keep="summary", units=UNITS, pooling=pooling)
@@ -128,9 +130,15 @@ def filter_regret(world: Population, scope: Scope) -> Floats:
 class NewUnits(NamedTuple):
     """Regret of new units, each array (pilots, new units)."""
 
-    by_policy: dict[str, Floats]
+    after: dict[str, dict[int, Floats]]  # by the policy and the number of units of the pilot
+    cold: Floats  # Auto without a pilot
     best: Floats  # Kalman filter with the unit's own parameters
     baseline: Floats  # LARL with s by BIC
+
+
+def pilot_policies() -> dict[str, Policy]:
+    """Return the policies that learn from a pilot."""
+    return {"CohortLARL": CohortLARL(), "CohortAuto": CohortAuto()}
 
 
 def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> object:
@@ -144,21 +152,21 @@ def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> ob
 
 def new_units(setting: Setting, scope: Scope, advance: Callable[[], None]) -> NewUnits:
     """Simulate new units after pilots of several sizes; `advance` is called after each pilot."""
-    names = ["Auto, no pilot", *(f"n = {n}" for n in (0, *PILOTS))]
-    shape = (scope.cohorts, scope.new_units)
-    found, best, baseline = {name: np.zeros(shape) for name in names}, np.zeros(shape), np.zeros(shape)
+    shape, sizes, policies = (scope.cohorts, scope.new_units), (0, *PILOTS), pilot_policies()
+    after = {name: {n: np.zeros(shape) for n in sizes} for name in policies}
+    cold, best, baseline = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     first = max(PILOTS)  # trials 0 … first − 1 are the units of the pilot
     for pilot in range(scope.cohorts):
         seed = scope.seed + POPULATION_SEED + 1 + pilot
         world = Population(setting.draw(first + scope.new_units, seed))
-        for n in (0, *PILOTS):
-            state = state_after_pilot(CohortLARL(), world, n, seed)
-            found[f"n = {n}"][pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
-        cold = Auto().init(world.arms)
-        found["Auto, no pilot"][pilot] = regret_from(world, cold, seed, first, scope.new_units, NEW_STEPS)
+        for name, policy in policies.items():
+            for n in sizes:
+                state = state_after_pilot(policy, world, n, seed)
+                after[name][n][pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
+        cold[pilot] = regret_from(world, Auto().init(world.arms), seed, first, scope.new_units, NEW_STEPS)
         for i in range(scope.new_units):
             own = world.members[(first + i) % len(world.members)]
             best[pilot, i] = regret_of(own, KalmanOracle(), seed, first + i, NEW_STEPS)
             baseline[pilot, i] = regret_of(own, LARLBIC(NEW_STEPS // 5), seed, first + i, NEW_STEPS)
         advance()
-    return NewUnits(found, best, baseline)
+    return NewUnits(after, cold, best, baseline)

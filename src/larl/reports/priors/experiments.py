@@ -17,6 +17,7 @@ from larl.policies.auto.prior import Prior
 from larl.policies.auto.prior_table import QUANTILE_95
 from larl.priors import learn_prior
 from larl.reports.cohorts.experiments import (
+    COLD,
     NEW_STEPS,
     PILOTS,
     STEPS,
@@ -73,7 +74,7 @@ def run_pilot(name: str, setting: Setting, pilot: int, scope: Scope, advance: Ca
     found: dict[str, Any] = {}
     for n in (0, *PILOTS):
         prior = prior_of_first(log, n, world.arms) if n else None
-        found["Auto, no pilot" if n == 0 else f"n = {n}"] = new_regret(world, prior, seed, first, scope)
+        found[COLD if n == 0 else f"n = {n}"] = new_regret(world, prior, seed, first, scope)
         advance()
     if world.arms == 2:
         other = Population(foreign_setting(name).draw(first, seed))

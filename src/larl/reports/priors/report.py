@@ -10,7 +10,7 @@ import pandas as pd
 from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl.reports.auto.report import markdown_table
-from larl.reports.cohorts.experiments import NEW_STEPS, PILOTS, STEPS, NewUnits
+from larl.reports.cohorts.experiments import COLD, NEW_STEPS, PILOTS, STEPS, NewUnits
 from larl.reports.cohorts.report import format_share, share_table
 from larl.reports.priors.experiments import COVERED, COVERED_PILOTS, FOREIGN, Scope, populations, regrets, run_all
 
@@ -27,16 +27,14 @@ def write_report(out: Path, scope: Scope, *, command: str = "larl report priors"
 
 def new_units(pilots: list[dict[str, Any]]) -> NewUnits:
     """Return the regrets of a population in the form of the report on cohorts."""
-    labels = ["Auto, no pilot", *(f"n = {n}" for n in PILOTS)]
-    by_policy = {label: regrets(pilots, label) for label in labels}
-    return NewUnits(by_policy, regrets(pilots, "filter"), regrets(pilots, "baseline"))
+    after = {"Auto": {n: regrets(pilots, f"n = {n}") for n in PILOTS}}
+    return NewUnits(after, regrets(pilots, COLD), regrets(pilots, "filter"), regrets(pilots, "baseline"))
 
 
 def gain(pilots: list[dict[str, Any]], label: str) -> tuple[float, float]:
     """Return by how many points a kind of pilot changes the share closed, and the standard error."""
     units = new_units(pilots)
-    cold, after = units.by_policy["Auto, no pilot"], regrets(pilots, label)
-    difference = 100.0 * (cold - after).mean(axis=1) / (units.baseline - units.best).mean()
+    difference = 100.0 * (units.cold - regrets(pilots, label)).mean(axis=1) / (units.baseline - units.best).mean()
     return float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(difference.size)
 
 
@@ -47,7 +45,7 @@ def foreign_table(results: dict[str, list[dict[str, Any]]]) -> str:
         if FOREIGN in pilots[0]:
             units, (difference, error) = new_units(pilots), gain(pilots, FOREIGN)
             rows[name] = {
-                "Auto, no pilot": format_share(units.by_policy["Auto, no pilot"], units),
+                COLD: format_share(units.cold, units),
                 FOREIGN: format_share(regrets(pilots, FOREIGN), units),
                 "difference": f"{difference:+.0f} ± {error:.0f}",
             }
@@ -126,9 +124,10 @@ of the probability; the other half stays with its default models, in case a unit
 A pilot of n units × {STEPS} random decisions (n = {sizes}), then new units of {NEW_STEPS} decisions. Share, in percent,
 of the gap from LARL with s by BIC, alone, to the Kalman filter with the unit's own parameters; {scope.pilots} pilots
 with {scope.new_units} new units each, ± one standard error over pilots. The populations are those of
-[what units learn from each other](pooling.md), whose table has the same shares for `CohortLARL`.
+[what units learn from each other](pooling.md), whose tables have the same shares for `CohortLARL` and
+`CohortAuto`.
 
-{share_table({name: new_units(pilots) for name, pilots in results.items()})}
+{share_table({name: new_units(pilots) for name, pilots in results.items()}, "Auto")}
 
 ## A pilot in another world
 
