@@ -5,6 +5,8 @@
 The worlds have 2 and 3 arms and a latent AR(1), AR(2) or AR(3); `--draws` of each are drawn. Two context numbers have
 effects that are standard normal, drawn for each arm. LARL gets the same contexts and, with hindsight, the best s of
 1, 2, 3 and 5. The filter knows the world, also the contexts' effects. 100% is the filter's regret, 0% LARL's.
+"Filter that learns" is a row for comparison: it knows γ, β and the noise, and learns levels and effects, with the
+distribution from which they were drawn as its prior. It shows which share is left after the dynamics are known.
 
 - effects: the two numbers.
 - and noise: the same trials with five more numbers that have no effect.
@@ -17,12 +19,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_discrete_lyapunov
 
 import larl
+from larl.worlds import LatentAR, Simulator
 from larl.worlds.variants import Contextual
 
 LOOK_BACKS = (1, 2, 3, 5)
-HORIZON, EFFECTS, NOISE = 200, 2, 5
+HORIZON, EFFECTS, NOISE, MEMORY = 200, 2, 5, 0.5
+LEARNING, ALPHA = "filter that learns", 0.5
 POLICIES: dict[str, larl.Policy] = {
     "AdaptiveLARL": larl.AdaptiveLARL(),
     "SharedLARL": larl.SharedLARL(),
@@ -46,6 +51,41 @@ def totals(policies: dict[str, larl.Policy], world: larl.worlds.World, options: 
     return {name: result.total().sel(policy=name).values.ravel() for name in policies}
 
 
+def learning_filter(base: LatentAR, eta: Totals, trial: int, seed: int) -> float:
+    """Return the regret of one trial of the filter that knows γ, β and the noise of `base`, not μ and `eta`.
+
+    The state has the lags of z, then the levels of the arms, then the effects of the contexts. It plays the largest
+    mean + ALPHA standard deviations of what it learns (not of z, about which every arm tells).
+    """
+    arms, numbers = eta.shape
+    simulator = Simulator(Contextual(base, eta=eta.tolist(), memory=MEMORY) if numbers else base, seed, trial)
+    k, size, noise = base.k, base.k + arms * (1 + numbers), np.asarray(base.latent().sd) ** 2
+    move, drift = np.eye(size), np.zeros((size, size))
+    move[:k, :k] = np.vstack([base.gammas, np.eye(k)[:-1]])
+    drift[0, 0] = base.sigma_z**2
+    mean, cov, regret = np.zeros(size), np.eye(size), 0.0
+    cov[:k, :k] = solve_discrete_lyapunov(move[:k, :k], drift[:k, :k])
+    for _ in range(HORIZON):
+        rows = np.zeros((arms, size))
+        rows[:, 0] = base.beta
+        rows[:, k : k + arms] = np.eye(arms)
+        if numbers:
+            rows[:, k + arms :] = np.kron(np.eye(arms), simulator.context)
+        learnt = np.einsum("ai,ij,aj->a", rows[:, k:], cov[k:, k:], rows[:, k:])
+        arm = int(np.argmax(rows @ mean + ALPHA * np.sqrt(np.maximum(learnt, 0.0))))
+        regret += float(simulator.means.max() - simulator.means[arm])
+        gain = cov @ rows[arm] / (rows[arm] @ cov @ rows[arm] + noise[arm])
+        mean = move @ (mean + gain * (simulator.reward(arm) - rows[arm] @ mean))
+        cov = move @ (cov - np.outer(gain, rows[arm] @ cov)) @ move.T + drift
+        simulator.advance(arm)
+    return regret
+
+
+def learning_filters(base: LatentAR, eta: Totals, options: Options) -> dict[str, Totals]:
+    """Return the regret of each trial of the filter that learns levels and effects."""
+    return {LEARNING: np.array([learning_filter(base, eta, trial, options.seed) for trial in range(options.trials)])}
+
+
 def best_larl(world: larl.worlds.World, context: int, options: Options) -> Totals:
     """Return the regret of LARL with the best look-back."""
     policies: dict[str, larl.Policy] = {str(s): larl.LARL(s, context=context, standardise=True) for s in LOOK_BACKS}
@@ -61,17 +101,24 @@ def run_world(arms: int, k: int, number: int, options: Options) -> dict[str, dic
     """Return the regret of every policy in each setting, for one drawn world."""
     base, draws = larl.worlds.random(k, arms, number), np.random.default_rng([arms, k, number])
     eta = draws.normal(size=(arms, EFFECTS))
-    effects = Contextual(base, eta=eta.tolist(), memory=0.5)
-    both = Contextual(base, eta=np.hstack([eta, np.zeros((arms, NOISE))]).tolist(), memory=0.5)
-    noise = Contextual(base, eta=np.zeros((arms, NOISE)).tolist(), memory=0.5)
+    with_noise, zero = np.hstack([eta, np.zeros((arms, NOISE))]), np.zeros((arms, NOISE))
+    effects, both, noise = (Contextual(base, eta=each.tolist(), memory=MEMORY) for each in (eta, with_noise, zero))
     oracle: dict[str, larl.Policy] = {"filter": larl.policies.KalmanOracle()}
     reference = totals(oracle, effects, options) | {"LARL": best_larl(effects, EFFECTS, options)}
     no_effect = totals(oracle, noise, options) | {"LARL": best_larl(noise, 0, options)}
     return {
-        "effects": reference | totals(given(options.policies, EFFECTS), effects, options),
-        "and noise": reference | totals(given(options.policies, EFFECTS + NOISE), both, options),
-        "only noise": no_effect | totals(given(options.policies, NOISE), noise, options),
-        "no context": no_effect | totals(given(options.policies, 0), noise, options),
+        "effects": reference
+        | learning_filters(base, eta, options)
+        | totals(given(options.policies, EFFECTS), effects, options),
+        "and noise": reference
+        | learning_filters(base, with_noise, options)
+        | totals(given(options.policies, EFFECTS + NOISE), both, options),
+        "only noise": no_effect
+        | learning_filters(base, zero, options)
+        | totals(given(options.policies, NOISE), noise, options),
+        "no context": no_effect
+        | learning_filters(base, zero[:, :0], options)
+        | totals(given(options.policies, 0), noise, options),
     }
 
 
@@ -136,7 +183,7 @@ def main() -> None:
         "\n| policy | worlds | LARL's regret | the filter's | the policy's | with noise | share closed | cost of noise "
         "| share without contexts | cost of noise |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     )
-    for policy in options.policies:
+    for policy in (LEARNING, *options.policies):
         for arms, k in cells:
             print(line(f"{arms} arms, AR({k})", results[arms, k], policy))
         print(line("all", [row for rows in results.values() for row in rows], policy))

@@ -67,10 +67,13 @@ def test_report_writes_its_page_and_figure(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(experiments, "Auto", lambda: larl.UCB())
     monkeypatch.setattr(experiments, "CohortAuto", lambda: larl.CohortLARL(alpha=0.5))
     monkeypatch.setattr(report, "settings", lambda: chosen)
-    monkeypatch.setattr(report, "spread_settings", lambda: {"0%": chosen["k = 1"]})
+    monkeypatch.setattr(report, "spread_settings", lambda: {"units apart": chosen["k = 1"]})
+    monkeypatch.setattr(report, "SPREADS", {"0%": "k = 1", "100%": "units apart"})
     page = write_report(tmp_path, Scope(2, 2, 1))
     assert (tmp_path / "pooling.md").read_text(encoding="utf-8") == page
     assert (tmp_path / "images" / "pooling-spread.png").stat().st_size > 1000
     assert page.count("| k = 1 |") == 3
+    assert page.count("| units apart |") == 0
+    assert [page.count(f"| {label} |") for label in ("0%", "100%")] == [1, 1]
     assert "nan" not in page
     assert write_report(tmp_path, Scope(2, 2, 1)) == page  # from the stored results

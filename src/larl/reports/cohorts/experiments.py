@@ -22,7 +22,14 @@ Floats = NDArray[np.float64]
 UNITS, STEPS = 70, 140  # of a cohort, and of a pilot
 NEW_STEPS = 200  # of a new unit
 PILOTS = (1, 5, 20, 70)  # units in a pilot
-SPREADS = (0.0, 0.15, 0.3, 0.6, 1.0)
+# Populations of order 5 whose units differ more and more, by the spread of their parameters.
+SPREADS = {
+    "0%": "k = 5",
+    "15%": "k = 5, units 15% apart",
+    "30%": "k = 5, units 30% apart",
+    "60%": "k = 5, units 60% apart",
+    "100%": "k = 5, units 100% apart",
+}
 POPULATION_SEED = 7_000_003  # added to the seed
 
 ALONE, SHARED, GIVEN_K, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
@@ -68,7 +75,7 @@ def two_groups() -> Setting:
 
 
 def settings() -> dict[str, Setting]:
-    """Return the populations of both tables."""
+    """Return the populations of the tables of cohorts and of new units."""
     return {
         "k = 1": identical(stationary(1)),
         "k = 5": identical(stationary(5)),
@@ -82,8 +89,8 @@ def settings() -> dict[str, Setting]:
 
 
 def spread_settings() -> dict[str, Setting]:
-    """Return populations of increasing spread."""
-    return {f"{100 * spread:.0f}%": spread_out(stationary(5), spread) for spread in SPREADS}
+    """Return the populations of SPREADS that `settings` lacks."""
+    return {SPREADS[f"{100 * spread:.0f}%"]: spread_out(stationary(5), spread) for spread in (0.15, 1.0)}
 
 
 def cohort_world(setting: Setting, scope: Scope) -> Population:

@@ -19,6 +19,7 @@ from larl.reports.cohorts.experiments import (
     PILOTS,
     POOLED,
     SHARED,
+    SPREADS,
     STEPS,
     UNITS,
     Floats,
@@ -39,11 +40,10 @@ POLICIES = (ALONE, SHARED, GIVEN_K, POOLED, AVERAGED)
 
 def write_report(out: Path, scope: Scope, *, threads: int | None = None, command: str = "larl report cohorts") -> str:
     """Run all experiments; write pooling.md, its figure and the data to `out`; return the page."""
-    groups = {"cohort": settings(), "spread": spread_settings()}
+    populations = settings() | spread_settings()
     studies = {
-        f"{group}-{number}-{pooling}": study
-        for group, each in groups.items()
-        for number, (name, setting) in enumerate(each.items())
+        f"cohort-{number}-{pooling}": study
+        for number, (name, setting) in enumerate(populations.items())
         for pooling, study in cohort_studies(name, setting, scope).items()
     }
     pilots = {name: setting for name, setting in settings().items() if not name.endswith("another")}
@@ -55,22 +55,24 @@ def write_report(out: Path, scope: Scope, *, threads: int | None = None, command
             name: new_units(setting, scope, lambda: bar.advance_untimed(pilot_steps))
             for name, setting in pilots.items()
         }
-    tables: dict[str, dict[str, dict[str, Floats]]] = {}
-    for group, each in groups.items():
-        tables[group] = {}
-        for number, (name, setting) in enumerate(each.items()):
-            totals = {"Kalman": filter_regret(cohort_world(setting, scope), scope)}
-            for pooling in ("none", "full", "partial"):
-                total = results[f"{group}-{number}-{pooling}"].total()
-                totals |= {str(policy): total.sel(policy=policy).values.ravel() for policy in total["policy"].values}
-            tables[group][name] = totals
-    figure = plot_spread(tables["spread"])
+    regrets: dict[str, dict[str, Floats]] = {}
+    for number, (name, setting) in enumerate(populations.items()):
+        regrets[name] = {"Kalman": filter_regret(cohort_world(setting, scope), scope)}
+        for pooling in ("none", "full", "partial"):
+            total = results[f"cohort-{number}-{pooling}"].total()
+            regrets[name] |= {str(each): total.sel(policy=each).values.ravel() for each in total["policy"].values}
+    figure = plot_spread(spread_rows(regrets))
     images = out / "images"
     images.mkdir(parents=True, exist_ok=True)
     write_atomically(images / "pooling-spread.png", lambda draft: draft.write_bytes(image(figure, "png")))
-    page = make_page(command, scope, tables, after)
+    page = make_page(command, scope, regrets, after)
     write_atomically(out / "pooling.md", lambda draft: draft.write_text(page, encoding="utf-8"))
     return page
+
+
+def spread_rows(regrets: dict[str, dict[str, Floats]]) -> dict[str, dict[str, Floats]]:
+    """Return the rows of populations of increasing spread."""
+    return {label: regrets[name] for label, name in SPREADS.items()}
 
 
 def format_ratio(regret: Floats, best: Floats) -> str:
@@ -145,17 +147,15 @@ def where_worse(rows: dict[str, dict[str, Floats]], policy: str) -> str:
     return f"{policy}: worse than Auto alone by more than two standard errors in {', '.join(worse)}."
 
 
-def make_page(
-    command: str, scope: Scope, tables: dict[str, dict[str, dict[str, Floats]]], after: dict[str, NewUnits]
-) -> str:
+def make_page(command: str, scope: Scope, regrets: dict[str, dict[str, Floats]], after: dict[str, NewUnits]) -> str:
     """Return the page as Markdown."""
     sizes = ", ".join(map(str, PILOTS))
-    both = tables["cohort"] | {f"spread {name}": totals for name, totals in tables["spread"].items()}
+    cohorts = {name: regrets[name] for name in settings()}
     means = {
-        policy: float(np.mean([each[policy].mean() / each["Kalman"].mean() for each in tables["cohort"].values()]))
+        policy: float(np.mean([each[policy].mean() / each["Kalman"].mean() for each in cohorts.values()]))
         for policy in (POOLED, AVERAGED)
     }
-    compared = "\n".join(f"- {where_worse(both, policy)}" for policy in (POOLED, AVERAGED))
+    compared = "\n".join(f"- {where_worse(regrets, policy)}" for policy in (POOLED, AVERAGED))
     pilots = "\n\n".join(f"### {policy}\n\n{share_table(after, policy)}" for policy in pilot_policies())
     return f"""# What units learn from each other
 
@@ -175,7 +175,7 @@ In "two hidden groups" γ is 0.9 for every second unit and −0.5 for the others
 ± one standard error over cohorts. With partial pooling, CohortLARL has {means[POOLED]:.2f} times the filter's regret on
 average, CohortAuto {means[AVERAGED]:.2f} times.
 
-{ratio_table(tables["cohort"])}
+{ratio_table(cohorts)}
 
 {compared}
 
@@ -183,7 +183,7 @@ average, CohortAuto {means[AVERAGED]:.2f} times.
 
 The same, for k = 5 and an increasing spread of all parameters between units.
 
-{ratio_table(tables["spread"])}
+{ratio_table(spread_rows(regrets))}
 
 ![Regret relative to the Kalman filter, by the spread between units](images/pooling-spread.png)
 
