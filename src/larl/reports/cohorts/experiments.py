@@ -137,15 +137,10 @@ def filter_regret(world: Population, scope: Scope) -> Floats:
 class NewUnits(NamedTuple):
     """Regret of new units, each array (pilots, new units)."""
 
-    after: dict[str, dict[int, Floats]]  # by the policy and the number of units of the pilot
+    after: dict[int, Floats]  # by the number of units of the pilot
     cold: Floats  # Auto without a pilot
     best: Floats  # Kalman filter with the unit's own parameters
     baseline: Floats  # LARL with s by BIC
-
-
-def pilot_policies() -> dict[str, Policy]:
-    """Return the policies that learn from a pilot."""
-    return {"CohortLARL": CohortLARL(), "CohortAuto": CohortAuto()}
 
 
 def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> object:
@@ -159,17 +154,16 @@ def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> ob
 
 def new_units(setting: Setting, scope: Scope, advance: Callable[[], None]) -> NewUnits:
     """Simulate new units after pilots of several sizes; `advance` is called after each pilot."""
-    shape, sizes, policies = (scope.cohorts, scope.new_units), (0, *PILOTS), pilot_policies()
-    after = {name: {n: np.zeros(shape) for n in sizes} for name in policies}
+    shape = (scope.cohorts, scope.new_units)
+    after = {n: np.zeros(shape) for n in (0, *PILOTS)}
     cold, best, baseline = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     first = max(PILOTS)  # trials 0 … first − 1 are the units of the pilot
     for pilot in range(scope.cohorts):
         seed = scope.seed + POPULATION_SEED + 1 + pilot
         world = Population(setting.draw(first + scope.new_units, seed))
-        for name, policy in policies.items():
-            for n in sizes:
-                state = state_after_pilot(policy, world, n, seed)
-                after[name][n][pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
+        for n, regret in after.items():
+            state = state_after_pilot(CohortLARL(), world, n, seed)
+            regret[pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
         cold[pilot] = regret_from(world, Auto().init(world.arms), seed, first, scope.new_units, NEW_STEPS)
         for i in range(scope.new_units):
             own = world.members[(first + i) % len(world.members)]

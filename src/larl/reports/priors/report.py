@@ -27,7 +27,7 @@ def write_report(out: Path, scope: Scope, *, command: str = "larl report priors"
 
 def new_units(pilots: list[dict[str, Any]]) -> NewUnits:
     """Return the regrets of a population in the form of the report on cohorts."""
-    after = {"Auto": {n: regrets(pilots, f"n = {n}") for n in PILOTS}}
+    after = {n: regrets(pilots, f"n = {n}") for n in PILOTS}
     return NewUnits(after, regrets(pilots, COLD), regrets(pilots, "filter"), regrets(pilots, "baseline"))
 
 
@@ -124,10 +124,9 @@ of the probability; the other half stays with its default models, in case a unit
 A pilot of n units × {STEPS} random decisions (n = {sizes}), then new units of {NEW_STEPS} decisions. Share, in percent,
 of the gap from LARL with s by BIC, alone, to the Kalman filter with the unit's own parameters; {scope.pilots} pilots
 with {scope.new_units} new units each, ± one standard error over pilots. The populations are those of
-[what units learn from each other](pooling.md), whose tables have the same shares for `CohortLARL` and
-`CohortAuto`.
+[what units learn from each other](pooling.md), whose table has the same shares for `CohortLARL`.
 
-{share_table({name: new_units(pilots) for name, pilots in results.items()}, "Auto")}
+{share_table({name: new_units(pilots) for name, pilots in results.items()})}
 
 ## A pilot in another world
 
