@@ -44,6 +44,20 @@ def test_curvature_of_a_saddle_has_no_negative_eigenvalue():
     np.testing.assert_allclose(found.curvature, np.diag([0.0, 2.0]), atol=1e-8)
 
 
+@pytest.mark.parametrize("bad", [-np.inf, np.inf, np.nan])
+def test_expansion_is_finite_if_the_likelihood_is_not(bad: float) -> None:
+    points = STEP * stencil(3)
+    values = -((points - 0.1) ** 2).sum(axis=1)
+    for each in [0, 1, len(points) - 1]:
+        changed = values.copy()
+        changed[each] = bad
+        found = expand(changed, np.zeros(3))
+        assert np.isfinite([found.constant, *found.h, *found.curvature.ravel()]).all()
+    nothing = expand(np.full(len(points), bad), np.zeros(3))
+    assert not nothing.h.any()
+    assert not nothing.curvature.any()
+
+
 def test_moments_and_evidence_given_the_spread_equal_those_of_the_joint_distribution():
     n, size = 5, 3
     expansions = random_expansions(n, size)

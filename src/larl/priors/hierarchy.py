@@ -41,8 +41,13 @@ def stencil(size: int) -> Floats:
 
 
 def expand(values: Floats, u: Floats) -> Expansion:
-    """Return the expansion around u from the log-likelihood at the points of `stencil`."""
-    size = u.size
+    """Return the expansion around u from the log-likelihood at the points of `stencil`.
+
+    A point at which the log-likelihood is not finite counts as the lowest of the others: far from the prior, the
+    variances of a filter can overflow.
+    """
+    size, is_finite = u.size, np.isfinite(values)
+    values = np.where(is_finite, values, values[is_finite].min() if is_finite.any() else 0.0)
     centre, up, down = values[0], values[1 : size + 1], values[size + 1 : 2 * size + 1]
     pairs = values[2 * size + 1 :].reshape(2, -1).sum(axis=0)
     gradient, hessian = (up - down) / (2.0 * STEP), np.diag((up + down - 2.0 * centre) / STEP**2)
