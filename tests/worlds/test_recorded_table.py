@@ -117,6 +117,7 @@ def test_study_file_has_a_relative_path(tmp_path: Path, monkeypatch: pytest.Monk
         (f"horizon = {WINDOW}", "horizon = 21", r"toml:3: worlds\.mine: horizon = 21 .*at most 20, the window"),
         ("data/t.csv.gz", "data/u.csv", r"toml:\d+: worlds\.mine: Recorded: table = .*u\.csv.*does not exist"),
         ('"water"', '"milk"', r"toml:7: worlds\.mine: Recorded: columns = 'milk' .*tea, coffee, water"),
+        ('world = "Recorded"', 'kind = "recorded"', r"toml:4: worlds\.mine: kind = 'recorded' .*world = \"Recorded\""),
         ('path = "data/t.csv.gz"\n', "", r"toml:3: worlds\.mine: table = None"),
     ):
         (tmp_path / "study.toml").write_text(text.replace(old, new), encoding="utf-8")
@@ -153,6 +154,11 @@ def test_study_file_has_a_relative_path(tmp_path: Path, monkeypatch: pytest.Monk
             pd.DataFrame({"a": [1.0, 2.5], "b": ["1", "y"]}),
             {"window": 1, "columns": ("a", "b")},
             "row 2, column 'b' = 'y'",
+        ),
+        (
+            pd.DataFrame({"a": [1.0, 2.5], "b": ["1", "y"], "c": [3.0, 1.0]}),
+            {"window": 1},
+            "row 2, column 'b' = 'y' .*like other cells of the column",
         ),
         (frame().assign(year=np.arange(ROWS)), {}, "columns = None .*column 'year' rises evenly"),
         (

@@ -205,14 +205,15 @@ def numbers(count: int = 1) -> Check:
     return check
 
 
-def integers(low: int) -> Check:
-    """A non-empty increasing sequence of whole numbers ≥ `low`, kept as a tuple."""
+def integers(low: int, high: int | None = None) -> Check:
+    """A non-empty increasing sequence of whole numbers ≥ `low`, and ≤ `high` if given, kept as a tuple."""
+    limits = f"≥ {low}" if high is None else f"from {low} to {high}"
 
     def check(owner: str, name: str, value: Any) -> tuple[int, ...]:
-        accepted = f"one or more whole numbers ≥ {low}, in rising order"
+        accepted = f"one or more whole numbers {limits}, in rising order"
         if isinstance(value, str | bytes | set | Mapping) or not isinstance(value, Iterable):
             raise InvalidValue(owner, name, value, accepted)
-        result = tuple(integer(low)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
+        result = tuple(integer(low, high)(owner, f"{name}[{i}]", item) for i, item in enumerate(value))
         if not result or any(first >= second for first, second in itertools.pairwise(result)):
             raise InvalidValue(owner, name, result, accepted)
         return result

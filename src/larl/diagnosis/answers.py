@@ -10,7 +10,7 @@ from larl.diagnosis.drift import MIN_DEGREES_OF_FREEDOM, SIGNIFICANCE_LEVEL, Dri
 from larl.diagnosis.estimates import MAX_FORECAST, MIN_SHARE, Estimates, Interval, central_interval
 from larl.diagnosis.log import Log
 from larl.diagnosis.periodic import PeriodTest
-from larl.diagnosis.replay import ReplayResult
+from larl.diagnosis.replay import ReplayResult, world_interval
 from larl.diagnosis.shared_drift import SharedDrift
 
 NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
@@ -241,13 +241,14 @@ def _answer_policy(drift: Drift, estimates: Estimates, replay: ReplayResult | No
 def _answer_savings(log: Log, estimates: Estimates, replay: ReplayResult | None) -> Answer:
     """Answer question 5 from the replays."""
     measure = "reward per step"
-    logged = estimates.interval_of("log_regret")
     if replay is None:
         if log.arms < 2:
             return Answer(QUESTIONS[4], "no choice", "The log has only one arm.", measure, NO_INTERVAL)
+        logged = estimates.interval_of("log_regret")
         text = f"The log's own choices had a regret of {format_interval(logged)} per step. Nothing was replayed."
         return Answer(QUESTIONS[4], "not replayed", text, measure, logged)
     saved, limit = replay.saving_of(replay.best), replay.saving_of(replay.oracle)
+    logged = world_interval(replay.log_regret)
     text = (
         f"The log's own choices had a regret of {format_interval(logged)} per step, relative to knowing the state. "
         f"{replay.best} would have saved {format_interval(saved)} of it; a policy that knows every parameter, "

@@ -115,8 +115,12 @@ def _read_random_world(values: Any, owner: str) -> World:
 
 
 def _check_world_names(values: Mapping[str, Any], owner: str) -> None:
-    """Raise InvalidValue, with the new name, if a world or one inside it has a name of an earlier version."""
+    """Raise InvalidValue if the class of a world, or of one inside it, has an earlier name or is given as `kind`."""
     name = values.get("world")
+    if name is None and "kind" in values:
+        raise InvalidValue(
+            owner, "kind", values["kind"], 'no key of this name: the class is world = "…", such as world = "Recorded"'
+        )
     if isinstance(name, str) and name in RENAMED_WORLDS:
         raise InvalidValue(owner, "world", name, f"its new name {RENAMED_WORLDS[name]!r}")
     if isinstance(values.get("base"), Mapping):

@@ -152,6 +152,9 @@ def _from_frame(frame: "pd.DataFrame", columns: tuple[str, ...] | None) -> Rewar
         chosen = [name for name in numbers if not unread[name].size and not np.isnan(numbers[name]).all()]
         if len(set(names)) < len(names):
             raise InvalidValue(OWNER, "table", names, "a table whose columns have different names")
+        for name in [name for name in numbers if unread[name].size and not np.isnan(numbers[name]).all()]:
+            accepted = f"{CELL}, like other cells of the column (or choose the arms by columns = …)"
+            raise _unreadable(cells[name], name, int(unread[name][0]), accepted)
         _check_no_index(chosen, numbers)
     else:
         for name in columns:
@@ -159,13 +162,18 @@ def _from_frame(frame: "pd.DataFrame", columns: tuple[str, ...] | None) -> Rewar
                 accepted = f"columns of numbers; column {name!r} has {frame.iloc[:, names.index(name)].dtype}"
                 raise InvalidValue(OWNER, "columns", name, accepted)
             for row in unread[name][:1].tolist():
-                value = cells[name].iloc[row]  # type: ignore[union-attr]
-                raise InvalidValue(OWNER, f"table, row {row + 1}, column {name!r}", value, CELL)
+                raise _unreadable(cells[name], name, row, CELL)
         chosen = list(columns)
     if len(chosen) < 2:
         accepted = f"a table with 2 or more columns of numbers; this one has {', '.join(names) or 'no columns'}"
         raise InvalidValue(OWNER, "table", chosen, accepted)
     return _checked(np.column_stack([numbers[name] for name in chosen]), tuple(chosen))
+
+
+def _unreadable(cells: "pd.Series | None", name: str, row: int, accepted: str) -> InvalidValue:
+    """Return the error of a cell that is not a number."""
+    value = cells.iloc[row] if cells is not None else None
+    return InvalidValue(OWNER, f"table, row {row + 1}, column {name!r}", value, accepted)
 
 
 def _plain(cells: "pd.Series") -> "pd.Series | None":
