@@ -8,8 +8,10 @@ import pytest
 
 import larl
 from larl._core.compile import copy_fields
+from larl.live.files import pack_state, unpack_state
 from larl.policies import Policy
 from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.policies.auto.pooled import pooled_auto_state
 from larl.policies.cohort_auto import COHORT_DISCOUNT, DISCOUNT, MAX_CHANGE
 from larl.worlds import Simulator
 from tests.live.cohorts import BASE, leaves, step_by_hand
@@ -24,11 +26,9 @@ def units_of(policy: Policy, pooling: str) -> Any:
 
 
 def test_prediction_is_the_average_weighted_by_errors() -> None:
-    """Both parts equal the policies played alone; the weights are computed here, from their predictions."""
-    both, together, alone = (
-        units_of(policy, pooling)
-        for policy, pooling in ((larl.CohortAuto(), "partial"), (larl.CohortLARL(), "partial"), (larl.Auto(), "none"))
-    )
+    """Both parts learn as they do without the other; the weights are computed here, from their predictions."""
+    both, together = (units_of(policy, "partial") for policy in (larl.CohortAuto(), larl.CohortLARL()))
+    alone = stack_units(pooled_auto_state(larl.Auto().init(2)), UNITS)
     draws, changes, squares = np.random.default_rng(4), np.zeros(UNITS), []
     simulators, all_changes, weights = [Simulator(BASE, 3, unit) for unit in range(UNITS)], [], []
     for step in range(40 * UNITS):
@@ -127,3 +127,25 @@ def test_units_that_differ_much_gain_over_pooling_and_lose_little_to_learning_al
     assert gain.mean() > 3.0 * gain.std(ddof=1) / math.sqrt(gain.size)
     loss = auto_regret - 1.15 * alone
     assert loss.mean() < 3.0 * loss.std(ddof=1) / math.sqrt(loss.size)
+
+
+def test_files_of_units_whose_autos_learnt_alone_are_read() -> None:
+    """The Autos learn again, one unit after another; everything else is as in the file."""
+    together = units_of(larl.CohortAuto(), "partial")
+    auto, draws = stack_units(larl.Auto().init(2), UNITS), np.random.default_rng(6)
+    for t in range(20 * UNITS):
+        arm, reward = int(draws.integers(2)), float(draws.normal(3.0))
+        for stacked in (together, auto):
+            learn(unit_view(stacked, t % UNITS), arm, reward)
+    values = {name: value for name, value in pack_state(together).items() if not name.startswith("alone.")}
+    values |= {f"alone.{name}": value for name, value in pack_state(auto).items()}
+    found, expected = units_of(larl.CohortAuto(), "partial"), units_of(larl.CohortAuto(), "partial")
+    unpack_state(values, found, pooled_state(larl.CohortAuto(), larl.CohortAuto().init(2), "partial"))
+    for unit in range(UNITS):
+        history, offset = auto.smc.history, auto.smc.offset[unit, 0]
+        for t in range(20):
+            learn(unit_view(expected.alone, unit), history.arm[unit, t], offset + history.reward[unit, t])
+    for one, other in ((found.alone, expected.alone), (found.inner, together.inner)):
+        assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+    with pytest.raises(ValueError, match=r"smc\.time"):
+        unpack_state(values | {"alone.smc.time": values["alone.smc.time"] | {"data": ""}}, found, unit_view(found, 0))

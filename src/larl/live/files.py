@@ -23,6 +23,7 @@ from larl._core.validation import InvalidValue, short
 from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
 from larl.live.old_auto import FORMER_PRIOR, ONLY_OLD, learn_again
+from larl.live.old_cohort_auto import PREFIX, has_auto_alone, learn_together
 from larl.live.old_scale import fix_scale, has_running_scale
 from larl.live.renamed import upgrade_names
 from larl.live.schedule import Schedule, Update
@@ -80,7 +81,7 @@ def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
     `initial` is the State of a new unit. Arrays without elements may be missing, as in files of earlier versions.
     """
     if not ONLY_OLD.isdisjoint(values) and type(initial).__name__ == "AutoState":
-        learn_again(values, state, initial.smc.arms, _unpack_array)
+        learn_again(values, state, initial.smc, _unpack_array)
         return
     arrays = state_arrays(state)
     if type(initial).__name__ == "AutoState":  # the default prior was an array of the State before it became a setting
@@ -89,6 +90,9 @@ def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
         fix_scale(values, state, initial, _unpack_array)
         old = {name: value for name, value in values.items() if name.startswith("inner.")}
         values = pack_state(state) | old
+    if has_auto_alone(values, initial):
+        learn_together(values, state, _pack_array, _unpack_array)
+        values = pack_state(state) | {name: value for name, value in values.items() if not name.startswith(PREFIX)}
     values = {name: _pack_array(array) for name, array in arrays.items() if array.size == 0} | dict(values)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")

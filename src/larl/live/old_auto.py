@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from larl._core.validation import LARGEST
 from larl.live.kernels import replay
+from larl.policies.auto.state import SMCState
 
 ONLY_OLD = frozenset({"smc.owner", "smc.candidate"})  # arrays that only earlier States have
 
 FORMER_PRIOR = frozenset(f"smc.populations.start_{name}" for name in ("mean", "sd", "weight"))
 
 
-def learn_again(values: Mapping[str, Any], state: Any, arms: int, unpack: Callable[..., NDArray[Any]]) -> None:
-    """Write into the State of a new unit what `Auto` learns from the rewards in its earlier State.
+def learn_again(values: Mapping[str, Any], state: Any, smc: SMCState, unpack: Callable[..., NDArray[Any]]) -> None:
+    """Write into the State of a new unit, whose sampler is `smc`, what it learns from the rewards in an earlier State.
 
     `values` are its arrays by path, as `pack_state` wrote them; ValueError if they are not those of such a State.
     """
@@ -28,13 +29,13 @@ def learn_again(values: Mapping[str, Any], state: Any, arms: int, unpack: Callab
             raise ValueError(f"state {name} is {values[name]['type']} of shape {values[name]['shape']}")
         return unpack(name, values[name]["data"], like)
 
-    size = state.smc.history.arm.size
+    size = smc.history.arm.size
     arm, reward = read("smc.history.arm", np.zeros(size, dtype="<i8")), read("smc.history.reward", np.zeros(size))
     # The first version only subtracted an offset from the rewards; the second then divided them by a unit.
     length = 1 if values["smc.offset"]["shape"] == [1] else 2
     offset, unit = (*read("smc.offset", np.zeros(length)), 1.0)[:2]
     time = int(read("smc.time", np.zeros(1, dtype="<i8"))[0])
-    if time < 0 or not ((arm >= -1) & (arm < arms)).all():
+    if time < 0 or not ((arm >= -1) & (arm < smc.arms)).all():
         raise ValueError("the history of the state has an arm or a time that does not exist")
     order = np.arange(max(time - size, 0), time) % size
     played, rewards = arm[order], np.where(arm[order] < 0, np.nan, offset + unit * reward[order])

@@ -1,7 +1,8 @@
-"""CohortAuto: what units learn together (CohortLARL) and what each learns alone (Auto), weighted by their errors.
+"""CohortAuto: CohortLARL, which all units share, and an Auto for each unit, weighted by their errors.
 
 CohortLARL describes how units differ by one normal distribution of regression coefficients. A unit that is unlike the
-others, or of another kind, is described better by Auto, which learns from its rewards alone. Every unit has both. Let e
+others, or of another kind, is described better by Auto, which has filters with parameters of the unit's own; in a
+cohort, one of its models has a prior that units estimate together (auto/pooled.py). Every unit has both. Let e
 and f be the errors with which CohortLARL and Auto predicted a reward, before they learnt from it, and v the smaller of
 their mean squared errors in the cohort. The reward changes the log odds of Auto by (e² − f²)/2v, the log ratio of two
 normal densities. Changes are discounted, because what units learn together improves with time: the unit's own count as
@@ -23,7 +24,8 @@ from larl.policies._contract import Policy, predict, set_context, update, update
 from larl.policies._pooling import PARTIAL_STATES
 from larl.policies._probabilities import Floats
 from larl.policies._registry import register
-from larl.policies.auto.policy import Auto
+from larl.policies.auto.policy import Auto, AutoState
+from larl.policies.auto.pooled import pooled_auto_state
 from larl.policies.cohort_larl import CohortLARL
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ MAX_ERROR = 1e150  # sums of its square are finite
 
 class CohortAutoState(NamedTuple):
     inner: Any  # the State of CohortLARL
-    alone: Any  # the State of Auto
+    alone: Any  # the State of Auto, alone or in a cohort
     changes: Floats  # (1,) discounted sum of the unit's changes of the log odds of Auto
     cohort: Floats  # (4,) discounted sums over all units: squared errors of CohortLARL and Auto, changes, their number
     arms: int
@@ -142,8 +144,9 @@ implement(posterior, CohortAutoState, cohort_auto_posterior)
 
 
 def _partial(state: CohortAutoState) -> CohortAutoState:
-    """Return the State of partial pooling."""
-    return state._replace(inner=PARTIAL_STATES[type(state.inner)](state.inner))
+    """Return the State of partial pooling; with contexts, every unit has an Auto of its own."""
+    alone = pooled_auto_state(state.alone) if isinstance(state.alone, AutoState) else state.alone
+    return state._replace(inner=PARTIAL_STATES[type(state.inner)](state.inner), alone=alone)
 
 
 PARTIAL_STATES[CohortAutoState] = _partial
@@ -163,10 +166,11 @@ PARTIAL_STATES[CohortAutoState] = _partial
 class CohortAuto(Policy):
     """What units learn together and what each learns alone, for cohorts whose units may differ much.
 
-    Every unit has the predictions of `CohortLARL`, which learns from all units, and of `Auto`, which learns from the
-    unit alone. They are averaged; the weights follow from their latest errors, so a unit that is unlike the others
-    relies on its own rewards. Use it with ``pooling="partial"``. There is nothing to choose, and decisions depend
-    neither on the offset nor on the unit of rewards. A step takes as long as one of Auto and one of CohortLARL.
+    Every unit has the predictions of `CohortLARL`, which learns from all units, and of its own `Auto`. They are
+    averaged; the weights follow from their latest errors. Use it with ``pooling="partial"``: then one of Auto's models
+    has a prior that the units estimate together, and a unit that is unlike the others relies on its own rewards. There
+    is nothing to choose, and decisions depend neither on the offset nor on the unit of rewards. A step takes two to
+    three times as long as one of Auto.
 
     Parameters
     ----------

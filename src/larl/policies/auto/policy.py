@@ -21,7 +21,7 @@ from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.learning import smc_update, smc_update_missing
-from larl.policies.auto.prior import Prior, to_prior
+from larl.policies.auto.prior import MAX_ORDER, Prior, to_prior
 from larl.policies.auto.scoring import BINARY_FACTOR, MIN_SLOPE, score_arms
 from larl.policies.auto.soa import Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
@@ -149,7 +149,7 @@ class Auto(Policy):
         ``2 * alpha`` standard deviations of the log odds.
     memory : int, >= 10, default 500
         It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
-    orders : sequence of int, >= 1, increasing, default (1, 2, 3, 4, 6, 8, 10)
+    orders : sequence of int, 1 to 50, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
     particles : int, >= 16, default 80
         Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
@@ -172,7 +172,7 @@ class Auto(Policy):
 
     alpha: float = checked(number(0.0), 0.5)
     memory: int = checked(integer(10), 500)
-    orders: Integers = checked(integers(1), (1, 2, 3, 4, 6, 8, 10))
+    orders: Integers = checked(integers(1, MAX_ORDER), (1, 2, 3, 4, 6, 8, 10))
     particles: int = checked(integer(16), 80)
     rewards: str = checked(one_of("detect", "continuous", "binary"), "detect")
     context: int = checked(integer(0), 0)
@@ -185,7 +185,10 @@ class Auto(Policy):
             raise InvalidValue("Auto", "prior", self.prior, f"a prior of {arms} arms, not of {len(self.prior.arms)}")
         if self.prior is not None and self.rewards not in ("detect", self.prior.rewards):
             raise InvalidValue("Auto", "rewards", self.rewards, f'"detect" or "{self.prior.rewards}", as in the prior')
-        smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model, self.context, self.prior)
+        learnt = {}
+        if self.prior is not None:
+            learnt = {BINARY if self.prior.rewards == "binary" else CONTINUOUS: self.prior.components}
+        smc = smc_init(arms, tuple(self.orders), self.particles, self.memory, model, self.context, learnt)
         state = AutoState(smc, np.zeros(arms), np.zeros(arms), self.alpha)
         return context_scale_init(state, self.context, arms) if self.context else state
 

@@ -170,6 +170,22 @@ def make_moves(state: SMCState, population: int, t: int, fraction: float, larges
 
 
 @inner
+def learn_steps(state: SMCState, population: int, t: int, largest: float, budget: float) -> float:
+    """Update a population with the steps up to t that it has not learnt from; return the remaining replay budget."""
+    pops, history = state.populations, state.history
+    while pops.alive[population] and pops.next[population] <= t:
+        step = pops.next[population]
+        pops.next[population] += 1
+        if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
+            pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
+        elif history.arm[step % history.arm.size] >= 0:
+            budget = update_population(state, population, step, largest, budget)
+        else:
+            advance_population(state, population, step)
+    return budget
+
+
+@inner
 def smc_step(state: SMCState, t: int) -> None:
     """Update all living populations with the history up to step t; a restarted one learns from several steps."""
     pops, history = state.populations, state.history
@@ -177,20 +193,13 @@ def smc_step(state: SMCState, t: int) -> None:
     if t % RESTART_EVERY == 0 and t >= state.relearnt[0] + RESTART_EVERY:
         restart_populations(state, t)
     for population in range(pops.order.size):
-        while pops.alive[population] and pops.next[population] <= t:
-            step = pops.next[population]
-            pops.next[population] += 1
-            if history.arm[step % history.arm.size] < 0 and step == pops.born[population]:
-                pops.born[population], pops.first[population] = step + 1, step + 1  # it starts at a reward
-            elif history.arm[step % history.arm.size] >= 0:
-                budget = update_population(state, population, step, largest, budget)
-            else:
-                advance_population(state, population, step)
+        budget = learn_steps(state, population, t, largest, budget)
     best = best_population(state)
     for population in range(pops.order.size):
         if pops.alive[population]:
             gap = pops.evidence[best] - pops.evidence[population]
-            if gap > PRUNE_GAP and t - pops.born[population] >= PRUNE_AFTER:
+            is_old = t - pops.born[population] >= PRUNE_AFTER
+            if gap > PRUNE_GAP and is_old and not state.priors.is_permanent[population]:
                 pops.alive[population] = False
             elif t + 1 - pops.first[population] >= history.arm.size:
                 roll_window(state, population, t + 1)

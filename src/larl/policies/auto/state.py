@@ -1,6 +1,7 @@
 """The State of Auto's sequential Monte Carlo sampler, before the first reward."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from larl.policies.auto.layout import (
     field_offsets,
 )
 from larl.policies.auto.parameters import effect_prior, prior_of
-from larl.policies.auto.prior import Prior
+from larl.policies.auto.prior import PriorComponent
 from larl.policies.auto.replay import RewardHistory
 from larl.policies.auto.soa import LANES, Floats
 
@@ -29,6 +30,7 @@ DEFAULT_SHARE = 0.5  # weight of the default models beside a learnt prior, in ca
 DrawCounter = NDArray[np.uint64]  # (1,) number of 64-bit draws so far
 DETECT = -1  # the observation model is chosen from the rewards
 LOG_NO_WEIGHT = -1e300  # log weight of a particle or a population without weight
+Learnt = Mapping[int, Sequence[PriorComponent]]  # components by observation model; as many for each, of the same orders
 
 
 class Populations(NamedTuple):
@@ -62,6 +64,7 @@ class PopulationPriors(NamedTuple):
     sign_log_odds: Floats  # (·, ·, arms) log odds that β has the sign of that of the first arm; only of STATIONARY_AR
     errors: Floats  # number of prediction errors that the prior of σ² is worth
     shock_variance: Floats  # σ² in the prior
+    is_permanent: NDArray[np.bool_]  # (populations,) whether the population is never dropped
 
 
 share_fields(PopulationPriors, PopulationPriors._fields)
@@ -116,9 +119,9 @@ def model_kinds(arms: int, orders: tuple[int, ...], rewards: int, contexts: int)
     return [ModelKind(arms, p, form, rewards, contexts) for p, form in forms]
 
 
-def population_priors(arms: int, orders: tuple[int, ...], contexts: int, learnt: Prior | None) -> PopulationPriors:
+def population_priors(arms: int, orders: tuple[int, ...], contexts: int, learnt: Learnt) -> PopulationPriors:
     """Return the priors of the models of `model_kinds`, followed by the components of a learnt prior."""
-    parts = learnt.components if learnt else ()
+    parts = next(iter(learnt.values()), ())
     kinds = {model: model_kinds(arms, orders, model, contexts) for model in (CONTINUOUS, BINARY)}
     own, count = len(kinds[CONTINUOUS]), len(kinds[CONTINUOUS]) + len(parts)
     size = max([coordinate_count(kind) for kind in kinds[CONTINUOUS]] + [len(part.mean) + contexts for part in parts])
@@ -131,6 +134,7 @@ def population_priors(arms: int, orders: tuple[int, ...], contexts: int, learnt:
         sign_log_odds=np.zeros((2, count, arms)),
         errors=np.zeros((2, count)),
         shock_variance=np.zeros((2, count)),
+        is_permanent=np.zeros(count, dtype=bool),
     )
     for model in (CONTINUOUS, BINARY):
         for i, kind in enumerate(kinds[model]):
@@ -139,8 +143,7 @@ def population_priors(arms: int, orders: tuple[int, ...], contexts: int, learnt:
             for j, (mean, sd) in enumerate([*prior.coordinates, *effect_prior(contexts)]):
                 priors.mean[model, i, j], priors.factor[model, i, j, j] = mean, sd
                 priors.precision[model, i, j, j] = sd**-2.0
-    if learnt:
-        model = BINARY if learnt.rewards == "binary" else CONTINUOUS
+    for model, parts in learnt.items():
         total = np.log(np.exp(priors.log_weight[model, :own]).sum() * (1.0 - DEFAULT_SHARE) / DEFAULT_SHARE)
         for i, part in enumerate(parts, own):
             place, d, cov = (model, i), len(part.mean), np.array(part.covariance)
@@ -162,11 +165,11 @@ def smc_init(
     memory: int,
     rewards: int,
     contexts: int,
-    learnt: Prior | None,
+    learnt: Learnt,
 ) -> SMCState:
     """Return the sampler before the first reward."""
     kinds, ring = model_kinds(arms, orders, CONTINUOUS, contexts), 2 * memory
-    parts = learnt.components if learnt else ()
+    parts = next(iter(learnt.values()), ())
     kinds += [ModelKind(arms, part.order, STATIONARY_AR, CONTINUOUS, contexts) for part in parts]
     priors = population_priors(arms, orders, contexts, learnt)
     count, size = priors.mean.shape[1:]

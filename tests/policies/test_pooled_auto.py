@@ -1,0 +1,186 @@
+"""Auto in a cohort: what a unit reports to the others, and the population that follows from the reports."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import larl
+from larl._core.compile import copy_fields, entry_point
+from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.policies.auto.layout import CONTINUOUS, STATIONARY_AR, ModelKind, coordinate_count
+from larl.policies.auto.pooled import pooled_auto_state
+from larl.policies.auto.pooled_state import SAME_SIGN, SPREAD_SHARE, PooledAutoState
+from larl.policies.auto.population_layer import add_report, estimate_population, same_sign_odds, set_report
+from larl.policies.auto.replay import RewardHistory
+from larl.policies.auto.unit_information import unit_information
+from larl.policies.auto.unit_likelihood import unit_log_likelihood
+from larl.simulation.cohort_engine import run_cohort_steps
+from larl.simulation.engine import empty_trace
+from larl.worlds import Population
+from tests.stepping import learn
+
+KIND = ModelKind(2, 2, STATIONARY_AR, CONTINUOUS)
+SIZE = coordinate_count(KIND)
+SIGNS, LEVEL = np.array([1.0, -1.0]), np.array([0.0, 0.3])
+
+
+@entry_point
+def information_of(
+    kind: ModelKind, history: RewardHistory, end: int, point: Any, signs: Any, level: Any, g: Any, info: Any, flip: Any
+) -> bool:
+    return unit_information(kind, history, 0, end, point, signs, level, g, info, flip)
+
+
+@entry_point
+def report_information(state: PooledAutoState) -> None:
+    set_report(state)
+    add_report(state.layer.sums, state.report, 1.0)
+
+
+@entry_point
+def estimate(state: PooledAutoState, covariance: Any) -> float:
+    return estimate_population(state, covariance)
+
+
+@entry_point
+def sign_odds(state: PooledAutoState, arm: int) -> float:
+    return same_sign_odds(state, arm)
+
+
+def history_of(arm: Any, reward: Any) -> RewardHistory:
+    count = len(arm)
+    return RewardHistory(np.asarray(arm), np.asarray(reward), np.ones(count), np.zeros(count), np.zeros((count, 0)))
+
+
+def expand(history: RewardHistory, point: Any) -> tuple[Any, Any, Any]:
+    gradient, information, flip = np.zeros(SIZE), np.zeros((SIZE, SIZE)), np.zeros(2)
+    end = len(history.arm)
+    assert information_of(KIND, history, end, point, SIGNS, LEVEL, gradient, information, flip)
+    return gradient, information, flip
+
+
+def log_likelihood(history: RewardHistory, points: Any, signs: Any) -> Any:
+    value, scale = np.zeros(len(points)), np.zeros(len(points))
+    unit_log_likelihood(KIND, history, np.ascontiguousarray(points), np.ascontiguousarray(signs), LEVEL, value, scale)
+    return value
+
+
+def test_gradient_and_sign_equal_differences_of_the_likelihood() -> None:
+    draws = np.random.default_rng(0)
+    arm = draws.integers(2, size=40)
+    arm[[7, 8, 20]] = -1  # without a reward
+    history = history_of(arm, np.where(arm < 0, 0.0, draws.normal(size=40)))
+    point = np.array([0.6, -0.3, 0.9, 1.2, 0.2, 0.5, 0.1, -1.0])
+    gradient, _, flip = expand(history, point)
+    step = 1e-4 * np.eye(SIZE)
+    values = log_likelihood(history, np.vstack([point + step, point - step]), np.tile(SIGNS, (2 * SIZE, 1)))
+    np.testing.assert_allclose(gradient, (values[:SIZE] - values[SIZE:]) / 2e-4, rtol=2e-3, atol=2e-3)
+    patterns = np.array([SIGNS, SIGNS * [-1, 1], SIGNS * [1, -1]])
+    values = log_likelihood(history, np.tile(point, (3, 1)), patterns)
+    np.testing.assert_allclose(flip, values[1:] - values[0], rtol=1e-6, atol=1e-9)
+
+
+def simulate(point: Any, steps: int, draws: Any) -> RewardHistory:
+    """Return rewards of the model in units of the latent shock, computed here."""
+    first, second = np.tanh(point[:2])
+    phi = np.array([first * (1.0 - second), second])
+    variance = 1.0 / ((1.0 - first**2) * (1.0 - second**2)) * math.exp(2.0 * point[6])
+    z = [math.sqrt(variance) * draws.normal()]
+    z.append(first * z[0] + math.sqrt(variance * (1.0 - first**2)) * draws.normal())
+    while len(z) < steps:
+        z.append(float(phi @ z[:-3:-1]) + draws.normal())
+    beta, share = SIGNS * point[2:4], 1.0 / (1.0 + math.exp(-point[5]))
+    noise_sd = np.sqrt(math.exp(point[4]) * (share * beta**2 + 1.0 - share))
+    level = LEVEL + math.exp(point[7]) * draws.normal(size=2)
+    arm = draws.integers(2, size=steps)
+    reward = level[arm] + beta[arm] * np.array(z) + noise_sd[arm] * draws.normal(size=steps)
+    return history_of(arm, reward - reward[0])
+
+
+def test_information_is_the_covariance_of_the_gradient() -> None:
+    """600 units of 60 rewards at the true parameters: the gradient has mean 0, and its variance is the information."""
+    draws, point = np.random.default_rng(1), np.array([0.8, -0.4, 1.0, 0.8, 0.0, 0.5, 0.0, -0.5])
+    gradients, informations = zip(*(expand(simulate(point, 60, draws), point)[:2] for _ in range(600)), strict=True)
+    gradient, information = np.array(gradients), np.array(informations)
+    error = gradient.std(axis=0) / math.sqrt(600)
+    assert (np.abs(gradient.mean(axis=0)) < 4.0 * error).all()
+    products = np.einsum("ni,nj->nij", gradient, gradient) - information
+    scale = np.sqrt(np.outer(*2 * [np.diag(information.mean(axis=0))]))
+    difference, error = products.mean(axis=0) / scale, products.std(axis=0) / scale / math.sqrt(600)
+    assert (np.abs(difference) < 4.0 * error + 0.1).all()
+
+
+def test_population_equals_that_of_the_joint_distribution() -> None:
+    """The mean of the population and its covariance, given the other units' reports, against dense matrices."""
+    units, draws = 4, np.random.default_rng(2)
+    states = stack_units(pooled_auto_state(larl.Auto().init(2)), units)
+    layer = states.layer
+    d = layer.centre.size
+    factors = draws.normal(size=(units, d, 6))
+    information = 3.0 * factors @ factors.transpose(0, 2, 1)
+    estimates = np.einsum("nij,nj->ni", information, draws.normal(size=(units, d)))
+    spread, prior = layer.spread.copy(), states.auto.smc.priors
+    for unit in range(units):
+        states.information[unit], states.estimate[unit] = information[unit], estimates[unit]
+        report_information(unit_view(states, unit))
+    covariance = np.zeros((d, d))
+    assert estimate(unit_view(states, 0), covariance) == units - 1
+    first, precision = prior.mean[CONTINUOUS, -1], np.diag(prior.precision[CONTINUOUS, -1]) / (1.0 - SPREAD_SHARE)
+    others = range(1, units)
+    joint, right = np.zeros((units * d, units * d)), np.zeros(units * d)  # m, then θ of each other unit
+    joint[:d, :d], right[:d] = np.diag(precision + len(others) / spread), precision * first
+    for unit in others:
+        own = slice(unit * d, (unit + 1) * d)
+        joint[own, own], right[own] = np.diag(1.0 / spread) + information[unit], estimates[unit]
+        joint[:d, own] = joint[own, :d] = -np.diag(1.0 / spread)
+    expected = np.linalg.inv(joint)
+    np.testing.assert_allclose(layer.centre_covariance, expected[:d, :d], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(layer.centre, (expected @ right)[:d], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(covariance, expected[:d, :d] + np.diag(layer.spread), rtol=1e-6, atol=1e-9)
+
+
+def test_odds_of_signs_average_the_candidates() -> None:
+    units = stack_units(pooled_auto_state(larl.Auto().init(2)), 4)
+    gains = [0.0, 1.5, -0.4, 2.0]
+    for unit, gain in enumerate(gains):
+        units.sign_gain[unit, 1] = gain
+        report_information(unit_view(units, unit))
+    likelihood = np.prod([SAME_SIGN * math.exp(gain) + 1.0 - SAME_SIGN for gain in gains[1:]], axis=0)
+    same = float(likelihood @ SAME_SIGN / likelihood.sum())
+    assert sign_odds(unit_view(units, 0), 1) == pytest.approx(math.log(same / (1.0 - same)), rel=1e-9)
+
+
+def test_without_other_units_the_population_has_no_influence() -> None:
+    state, draws = pooled_auto_state(larl.Auto().init(2)), np.random.default_rng(3)
+    for t in range(60):
+        learn(state, t % 2, float(draws.normal()))
+    evidence = state.auto.smc.populations.evidence
+    assert evidence[-1] < evidence[:-1].max() - 30.0
+    np.testing.assert_allclose(state.layer.centre, state.auto.smc.priors.mean[CONTINUOUS, -1], rtol=1e-12, atol=1e-12)
+
+
+def partial_autocorrelations(gammas: Any) -> Any:
+    """Return the partial autocorrelations of an AR process, by the reverse of the Durbin–Levinson recursion."""
+    found, left = [], list(gammas)
+    while left:
+        last = left[-1]
+        found.append(last)
+        left = [(left[i] + last * left[-2 - i]) / (1.0 - last * last) for i in range(len(left) - 1)]
+    return np.array(found[::-1])
+
+
+def test_units_find_the_dynamics_of_their_population() -> None:
+    """30 units of 60 steps with the same parameters: the partial autocorrelations are within four standard errors."""
+    world = Population([larl.worlds.LatentAR(gammas=larl.worlds.paper(5).gammas, beta=(-1, 1), mu=(0, 0))])
+    policy, count = larl.CohortAuto(), 30
+    states = stack_units(pooled_state(policy, copy_fields(policy.init(2)), "partial"), count)
+    run_cohort_steps(stack_units(world.latent(), count), states, 5, 0, 0, empty_trace(count, 60))
+    layer = states.alone.layer
+    truth = np.arctanh(partial_autocorrelations(world.members[0].gammas))
+    error = np.sqrt(np.diag(layer.centre_covariance)[:5])
+    assert (np.abs(layer.centre[:5] - truth) < 4.0 * error).all()
+    assert (np.abs(layer.centre[:5]) > 2.0 * error).sum() >= 3
+    share = states.alone.auto.smc.populations.evidence
+    assert (share[:, -1] > share[:, :-1].max(axis=1)).mean() > 0.5
