@@ -9,7 +9,9 @@ import pytest
 
 import larl
 from larl.diagnosis import replay as replays
+from larl.diagnosis.answers import format_interval
 from larl.diagnosis.estimates import PosteriorDraw
+from larl.diagnosis.page import render_page
 from larl.statespace.smoother import ARParameters
 from tests.diagnosis.logs import simulate_logs
 
@@ -139,6 +141,12 @@ def test_answer_distinguishes_s_from_the_order(diagnosis):
     not_replayed = dataclasses.replace(diagnosis, replay=None)
     assert "s is chosen by replays" in not_replayed.answers[3].answer
     assert "s = " not in not_replayed.answers[3].verdict
+
+
+def test_text_and_table_have_the_same_regret_of_the_log(diagnosis):
+    logged = format_interval(replays.world_interval(diagnosis.replay.log_regret))
+    assert f"own choices had a regret of {logged} per step" in diagnosis.answers[4].answer
+    assert f"<td>the log&#x27;s own choices</td><td>{logged}</td>" in render_page(diagnosis)
 
 
 @pytest.mark.parametrize("best", ["Auto", "LARL"])

@@ -287,3 +287,8 @@ def test_decisions_do_not_depend_on_offset_and_unit(shift, scale):
     _, plain = run_trial(SMALL, THREE_ARMS, 120)
     _, other = run_trial(SMALL, THREE_ARMS, 120, shift=shift, scale=scale)
     assert plain == other
+
+
+def test_huge_orders_are_refused_by_name():
+    with pytest.raises(larl.InvalidValue, match=r"Auto: orders\[1\] = 51 .*from 1 to 50"):
+        larl.Auto(orders=(1, 51))
