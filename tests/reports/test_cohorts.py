@@ -72,8 +72,10 @@ def test_report_writes_its_page_and_figure(tmp_path: Path, monkeypatch: pytest.M
     page = write_report(tmp_path, Scope(2, 2, 1))
     assert (tmp_path / "pooling.md").read_text(encoding="utf-8") == page
     assert (tmp_path / "images" / "pooling-spread.png").stat().st_size > 1000
-    assert page.count("| k = 1 |") == 2
+    assert page.count("| k = 1 |") == 4  # cohorts, pilots of two policies, pilots in another world
     assert page.count("| units apart |") == 0
     assert [page.count(f"| {label} |") for label in ("0%", "100%")] == [1, 1]
     assert "nan" not in page
     assert write_report(tmp_path, Scope(2, 2, 1)) == page  # from the stored results
+    (tmp_path / "pilots" / "0-1.json").write_text("{", encoding="utf-8")
+    assert write_report(tmp_path, Scope(2, 2, 1)) == page  # the damaged file is made again

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import larl
+from larl._core.progress import Progress
 from larl.reports.priors import Scope, experiments, report, write_report
 from larl.reports.priors.experiments import covered, pilot_log, populations, run_all
 
@@ -40,11 +41,10 @@ def test_page_has_all_tables_and_finished_pilots_are_read_again(small: None, tmp
     path = tmp_path / "data" / "0-1.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(values | {"n = 2": [0.0, 0.0]}), encoding="utf-8")
-    steps: list[None] = []
-    again = run_all(tmp_path / "data", scope, lambda: steps.append(None))
+    again = run_all(tmp_path / "data", scope, Progress(1, False), 1)
     assert again["k = 1"][1]["n = 2"] == [0.0, 0.0]
     assert again["k = 1"][0] == json.loads((tmp_path / "data" / "0-0.json").read_text(encoding="utf-8"))
-    assert run_all(tmp_path / "data", Scope(2, 2, 4), lambda: None)["k = 1"][1]["n = 2"] != [0.0, 0.0]
+    assert run_all(tmp_path / "data", Scope(2, 2, 4), Progress(1, False), 1)["k = 1"][1]["n = 2"] != [0.0, 0.0]
 
 
 def test_an_interval_covers_if_the_truth_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:

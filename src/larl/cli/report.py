@@ -91,6 +91,7 @@ def priors(
     out: Annotated[Path, typer.Option(help="Folder for the page and its data.")] = Path("results/priors"),
     repeats: Annotated[int, typer.Option(min=2, help="Pilots of each population.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    threads: Threads = None,
 ) -> None:
     """Measure what a prior from a pilot gains for new units, and the coverage of its intervals (two hours).
 
@@ -101,7 +102,7 @@ def priors(
 
     command = f"larl report priors --repeats {repeats} --seed {seed}"
     with output_folder(out):
-        print(write_report(out, Scope(repeats, seed=seed), command=command))
+        print(write_report(out, Scope(repeats, seed=seed), threads=threads, command=command))
     print(f"written: {out / 'prior.md'}, with data beside it")
 
 

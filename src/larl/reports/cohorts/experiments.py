@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,10 @@ from numpy.typing import NDArray
 
 from larl import worlds
 from larl._core.compile import copy_fields
+from larl._core.progress import Progress
 from larl.policies import LARL, LARLBIC, Auto, CohortAuto, CohortLARL, KalmanOracle, Policy
 from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.reports.cached_pilots import Values, run_pilots
 from larl.simulation.cohort_engine import run_cohort_steps
 from larl.simulation.engine import empty_trace, run_trials
 from larl.simulation.study import Study
@@ -35,6 +38,8 @@ POPULATION_SEED = 7_000_003  # added to the seed
 ALONE, SHARED, GIVEN_K, POOLED = "Auto, alone", "CohortLARL, full", "LARL, s = k, partial", "CohortLARL, partial"
 AVERAGED = "CohortAuto, partial"
 COLD = "Auto, no pilot"
+FOREIGN_UNITS = 20
+FOREIGN = f"another world, n = {FOREIGN_UNITS}"
 
 
 @dataclass(frozen=True)
@@ -152,22 +157,61 @@ def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> ob
     return copy_fields(unit_view(states, units))
 
 
-def new_units(setting: Setting, scope: Scope, advance: Callable[[], None]) -> NewUnits:
-    """Simulate new units after pilots of several sizes; `advance` is called after each pilot."""
-    shape = (scope.cohorts, scope.new_units)
-    after = {n: np.zeros(shape) for n in (0, *PILOTS)}
-    cold, best, baseline = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+def foreign_setting(name: str) -> Setting:
+    """Return the population of a pilot that does not fit: one of another order."""
+    return identical(stationary(5 if name == "k = 1" else 1))
+
+
+def run_pilot(name: str, setting: Setting, pilot: int, scope: Scope) -> Values:
+    """Return the regret of new units by policy and size of the pilot, of Auto, of the filter and of the baseline."""
     first = max(PILOTS)  # trials 0 … first − 1 are the units of the pilot
-    for pilot in range(scope.cohorts):
-        seed = scope.seed + POPULATION_SEED + 1 + pilot
-        world = Population(setting.draw(first + scope.new_units, seed))
-        for n, regret in after.items():
-            state = state_after_pilot(CohortLARL(), world, n, seed)
-            regret[pilot] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS)
-        cold[pilot] = regret_from(world, Auto().init(world.arms), seed, first, scope.new_units, NEW_STEPS)
-        for i in range(scope.new_units):
-            own = world.members[(first + i) % len(world.members)]
-            best[pilot, i] = regret_of(own, KalmanOracle(), seed, first + i, NEW_STEPS)
-            baseline[pilot, i] = regret_of(own, LARLBIC(NEW_STEPS // 5), seed, first + i, NEW_STEPS)
-        advance()
-    return NewUnits(after, cold, best, baseline)
+    seed = scope.seed + POPULATION_SEED + 1 + pilot
+    world = Population(setting.draw(first + scope.new_units, seed))
+
+    def regret_after(state: object) -> list[float]:
+        found: list[float] = regret_from(world, state, seed, first, scope.new_units, NEW_STEPS).tolist()
+        return found
+
+    found: Values = {COLD: regret_after(Auto().init(world.arms))}
+    for label, policy in {POOLED: CohortLARL(), AVERAGED: CohortAuto()}.items():
+        for n in (0, *PILOTS):
+            found[f"{label}, n = {n}"] = regret_after(state_after_pilot(policy, world, n, seed))
+        if world.arms == 2:
+            other = Population(foreign_setting(name).draw(first, seed))
+            found[f"{label}, {FOREIGN}"] = regret_after(state_after_pilot(policy, other, FOREIGN_UNITS, seed))
+    members = [world.members[(first + i) % len(world.members)] for i in range(scope.new_units)]
+    for kind, policy in {"filter": KalmanOracle(), "baseline": LARLBIC(NEW_STEPS // 5)}.items():
+        found[kind] = [regret_of(own, policy, seed, first + i, NEW_STEPS) for i, own in enumerate(members)]
+    return found
+
+
+def steps_of_pilots(scope: Scope) -> int:
+    """Return the number of steps of the new units and the pilots' units in one call of `run_pilot`."""
+    sizes = (0, *PILOTS)
+    return (1 + 2 * len(sizes)) * scope.new_units * NEW_STEPS + 2 * sum(sizes) * STEPS
+
+
+def run_all_pilots(
+    chosen: dict[str, Setting], folder: Path, scope: Scope, bar: Progress, threads: int | None
+) -> dict[str, list[Values]]:
+    """Return the results of all pilots by population; finished ones are read from `folder`."""
+    return run_pilots(
+        chosen,
+        scope.cohorts,
+        lambda name, pilot: run_pilot(name, chosen[name], pilot, scope),
+        folder,
+        f"{scope.new_units} new units, seed {scope.seed}",
+        bar,
+        steps_of_pilots(scope),
+        threads,
+    )
+
+
+def new_units(pilots: list[Values], label: str) -> NewUnits:
+    """Return the regrets of a population's new units with one policy, given by its label."""
+
+    def regrets(key: str) -> Floats:
+        return np.array([each[key] for each in pilots])
+
+    after = {n: regrets(f"{label}, n = {n}") for n in (0, *PILOTS)}
+    return NewUnits(after, regrets(COLD), regrets("filter"), regrets("baseline"))

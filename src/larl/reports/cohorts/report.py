@@ -9,11 +9,14 @@ import pandas as pd
 from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl.reports.auto.report import markdown_table
+from larl.reports.cached_pilots import Values
 from larl.reports.cached_studies import run_cached, total_steps
 from larl.reports.cohorts.experiments import (
     ALONE,
     AVERAGED,
     COLD,
+    FOREIGN,
+    FOREIGN_UNITS,
     GIVEN_K,
     NEW_STEPS,
     PILOTS,
@@ -29,8 +32,10 @@ from larl.reports.cohorts.experiments import (
     cohort_world,
     filter_regret,
     new_units,
+    run_all_pilots,
     settings,
     spread_settings,
+    steps_of_pilots,
 )
 from larl.simulation.figure import image
 
@@ -46,14 +51,10 @@ def write_report(out: Path, scope: Scope, *, threads: int | None = None, command
         for pooling, study in cohort_studies(name, setting, scope).items()
     }
     pilots = {name: setting for name, setting in settings().items() if not name.endswith("another")}
-    pilot_steps = scope.new_units * NEW_STEPS
-    with Progress(total_steps(studies) + len(pilots) * scope.cohorts * pilot_steps, True) as bar:
+    with Progress(total_steps(studies) + len(pilots) * scope.cohorts * steps_of_pilots(scope), True) as bar:
         results = run_cached(studies, out / "data", bar, threads)
         bar.title = "new units"
-        after = {
-            name: new_units(setting, scope, lambda: bar.advance_untimed(pilot_steps))
-            for name, setting in pilots.items()
-        }
+        after = run_all_pilots(pilots, out / "pilots", scope, bar, threads)
     regrets: dict[str, dict[str, Floats]] = {}
     for number, (name, setting) in enumerate(populations.items()):
         regrets[name] = {"Kalman": filter_regret(cohort_world(setting, scope), scope)}
@@ -116,6 +117,18 @@ def share_table(rows: dict[str, NewUnits]) -> str:
     return markdown_table(frame, "population")
 
 
+def foreign_table(after: dict[str, list[Values]]) -> str:
+    """Return the table of new units after a pilot in another world."""
+    rows = {}
+    for name, pilots in after.items():
+        if f"{POOLED}, {FOREIGN}" in pilots[0]:
+            rows[name] = {COLD: format_share(new_units(pilots, POOLED).cold, new_units(pilots, POOLED))}
+            for label in (POOLED, AVERAGED):
+                regret = np.array([each[f"{label}, {FOREIGN}"] for each in pilots])
+                rows[name][label.removesuffix(", partial")] = format_share(regret, new_units(pilots, label))
+    return markdown_table(pd.DataFrame(rows).T, "population")
+
+
 def plot_spread(rows: dict[str, dict[str, Floats]]) -> object:
     """Return the figure of relative regret over the spread between units."""
     from matplotlib.figure import Figure
@@ -146,7 +159,7 @@ def where_worse(rows: dict[str, dict[str, Floats]], policy: str) -> str:
     return f"{policy}: worse than Auto alone by more than two standard errors in {', '.join(worse)}."
 
 
-def make_page(command: str, scope: Scope, regrets: dict[str, dict[str, Floats]], after: dict[str, NewUnits]) -> str:
+def make_page(command: str, scope: Scope, regrets: dict[str, dict[str, Floats]], after: dict[str, list[Values]]) -> str:
     """Return the page as Markdown."""
     sizes = ", ".join(map(str, PILOTS))
     cohorts = {name: regrets[name] for name in settings()}
@@ -187,13 +200,21 @@ The same, for k = 5 and an increasing spread of all parameters between units.
 
 ## New units after a pilot
 
-A pilot of n units × {STEPS} decisions (n = {sizes}) with CohortLARL and partial pooling, then new units of
-{NEW_STEPS} decisions that start with what the pilot learnt: `larl.Cohort.from_log` does this for a log
-([how to](warm-start.md)). Share, in percent, of the gap from LARL with s by BIC, alone, to the Kalman filter with the
-unit's own parameters; {scope.cohorts} pilots with {scope.new_units} new units each, ± one standard error over pilots.
-A new unit sees the pilot and itself, not other new units.
+A pilot of n units × {STEPS} decisions (n = {sizes}) with partial pooling, then new units of {NEW_STEPS} decisions that
+start with what the pilot learnt: `larl.Cohort.from_log` does this for a log ([how to](warm-start.md)). Share, in
+percent, of the gap from LARL with s by BIC, alone, to the Kalman filter with the unit's own parameters;
+{scope.cohorts} pilots with {scope.new_units} new units each, ± one standard error over pilots.
+A new unit sees the pilot and itself, not other new units. Pilot and new units with CohortLARL:
 
-{share_table(after)}
+{share_table({name: new_units(pilots, POOLED) for name, pilots in after.items()})}
+
+The same with CohortAuto:
+
+{share_table({name: new_units(pilots, AVERAGED) for name, pilots in after.items()})}
+
+After a pilot of {FOREIGN_UNITS} units in a world of another order: k = 1, or k = 5 for the population k = 1.
+
+{foreign_table(after)}
 
 ## Limits
 

@@ -1,29 +1,28 @@
 """New units after pilots of several sizes, and the coverage of a prior's intervals."""
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from larl._core.files import write_atomically
-from larl._core.kernel_cache import KERNEL_SOURCES, source_digest
+from larl._core.progress import Progress
 from larl.policies import LARLBIC, Auto, KalmanOracle, Random
 from larl.policies.auto.prior import Prior
 from larl.policies.auto.prior_table import QUANTILE_95
 from larl.priors import learn_prior
+from larl.reports.cached_pilots import Values, run_pilots
 from larl.reports.cohorts.experiments import (
     COLD,
+    FOREIGN,
+    FOREIGN_UNITS,
     NEW_STEPS,
     PILOTS,
     STEPS,
     Floats,
     Setting,
-    identical,
+    foreign_setting,
     regret_from,
     regret_of,
     settings,
@@ -34,7 +33,6 @@ from larl.worlds.similar_worlds import partial_autocorrelations
 from larl.worlds.variants import Population
 
 SEED = 11_000_003  # added to the seed; not that of other reports
-FOREIGN = "another world, n = 20"
 COVERED = {"k = 1": 1, "k = 5": 5, "k = 5, units 30% apart": 5}  # populations of the coverage, and their order
 COVERED_PILOTS = (5, 20, 70)
 
@@ -50,7 +48,7 @@ class Scope:
 
 def pilot_log(world: Population, units: int, seed: int) -> pd.DataFrame:
     """Return the log of a pilot in which every decision was random."""
-    result = compare({"random": Random()}, world, horizon=STEPS, trials=units, seed=seed)
+    result = compare({"random": Random()}, world, horizon=STEPS, trials=units, seed=seed, progress=False)
     return result.data[["arm", "reward"]].squeeze("policy").to_dataframe().reset_index()
 
 
@@ -61,24 +59,18 @@ def prior_of_first(log: pd.DataFrame, units: int, arms: int, orders: tuple[int, 
     return learn_prior(log[log["trial"] < units], unit="trial", time="time", arms=names, **options)
 
 
-def foreign_setting(name: str) -> Setting:
-    """Return the population of a pilot that does not fit: one of another order."""
-    return identical(stationary(5 if name == "k = 1" else 1))
-
-
-def run_pilot(name: str, setting: Setting, pilot: int, scope: Scope, advance: Callable[[], None]) -> dict[str, Any]:
+def run_pilot(name: str, setting: Setting, pilot: int, scope: Scope) -> Values:
     """Return the regret of new units by kind of prior, of the filter and of the baseline; and which intervals cover."""
     seed, first = scope.seed + SEED + pilot, max(PILOTS)
     world = Population(setting.draw(first + scope.new_units, seed))
     log = pilot_log(world, first, seed)
-    found: dict[str, Any] = {}
+    found: Values = {}
     for n in (0, *PILOTS):
         prior = prior_of_first(log, n, world.arms) if n else None
         found[COLD if n == 0 else f"n = {n}"] = new_regret(world, prior, seed, first, scope)
-        advance()
     if world.arms == 2:
         other = Population(foreign_setting(name).draw(first, seed))
-        prior = prior_of_first(pilot_log(other, 20, seed), 20, 2)
+        prior = prior_of_first(pilot_log(other, FOREIGN_UNITS, seed), FOREIGN_UNITS, 2)
         found[FOREIGN] = new_regret(world, prior, seed, first, scope)
     members = [world.members[(first + i) % len(world.members)] for i in range(scope.new_units)]
     places = range(first, first + scope.new_units)
@@ -106,38 +98,24 @@ def covered(log: pd.DataFrame, units: int, order: int) -> list[bool]:
     return inside
 
 
-def run_all(folder: Path, scope: Scope, advance: Callable[[], None]) -> dict[str, list[dict[str, Any]]]:
+def steps_of_pilot(scope: Scope) -> int:
+    """Return the number of steps of new units after one pilot, those after a foreign one not counted."""
+    return (1 + len(PILOTS)) * scope.new_units * NEW_STEPS
+
+
+def run_all(folder: Path, scope: Scope, bar: Progress, threads: int | None) -> dict[str, list[Values]]:
     """Return the results of all pilots by population; finished ones are read from `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    results: dict[str, list[dict[str, Any]]] = {}
-    for number, (name, setting) in enumerate(populations().items()):
-        for pilot in range(scope.pilots):
-            path = folder / f"{number}-{pilot}.json"
-            code = source_digest((*KERNEL_SOURCES, "priors/*.py"))
-            key = f"{code} {name}, {scope.new_units} new units, seed {scope.seed}"  # any number of pilots
-            values = read_json(path)
-            if values.get("key") != key:
-                values = run_pilot(name, setting, pilot, scope, advance) | {"key": key}
-                write_atomically(path, partial(write_json, values))
-            else:
-                for _ in range(1 + len(PILOTS)):
-                    advance()
-            results.setdefault(name, []).append(values)
-    return results
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the values of a JSON file, none if it is missing or damaged."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
-
-
-def write_json(values: dict[str, Any], path: Path) -> None:
-    """Write values to a JSON file."""
-    path.write_text(json.dumps(values), encoding="utf-8")
+    chosen = populations()
+    return run_pilots(
+        chosen,
+        scope.pilots,
+        lambda name, pilot: run_pilot(name, chosen[name], pilot, scope),
+        folder,
+        f"{scope.new_units} new units, seed {scope.seed}",
+        bar,
+        steps_of_pilot(scope),
+        threads,
+    )
 
 
 def populations() -> dict[str, Setting]:
@@ -145,6 +123,6 @@ def populations() -> dict[str, Setting]:
     return {name: setting for name, setting in settings().items() if not name.endswith("another")}
 
 
-def regrets(pilots: list[dict[str, Any]], label: str) -> Floats:
+def regrets(pilots: list[Values], label: str) -> Floats:
     """Return the regret of all new units, (pilots, new units)."""
     return np.array([each[label] for each in pilots])

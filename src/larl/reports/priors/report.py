@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,35 +9,44 @@ import pandas as pd
 from larl._core.files import write_atomically
 from larl._core.progress import Progress
 from larl.reports.auto.report import markdown_table
-from larl.reports.cohorts.experiments import COLD, NEW_STEPS, PILOTS, STEPS, NewUnits
+from larl.reports.cached_pilots import Values
+from larl.reports.cohorts.experiments import COLD, FOREIGN, NEW_STEPS, PILOTS, STEPS, NewUnits
 from larl.reports.cohorts.report import format_share, share_table
-from larl.reports.priors.experiments import COVERED, COVERED_PILOTS, FOREIGN, Scope, populations, regrets, run_all
+from larl.reports.priors.experiments import (
+    COVERED,
+    COVERED_PILOTS,
+    Scope,
+    populations,
+    regrets,
+    run_all,
+    steps_of_pilot,
+)
 
 
-def write_report(out: Path, scope: Scope, *, command: str = "larl report priors") -> str:
+def write_report(out: Path, scope: Scope, *, threads: int | None = None, command: str = "larl report priors") -> str:
     """Run all experiments; write prior.md and the data to `out`; return the page."""
-    with Progress(len(populations()) * scope.pilots * (1 + len(PILOTS)), True) as bar:
+    with Progress(len(populations()) * scope.pilots * steps_of_pilot(scope), True) as bar:
         bar.title = "pilots"
-        results = run_all(out / "data", scope, lambda: bar.advance_untimed(1))
+        results = run_all(out / "data", scope, bar, threads)
     page = make_page(command, scope, results)
     write_atomically(out / "prior.md", lambda draft: draft.write_text(page, encoding="utf-8"))
     return page
 
 
-def new_units(pilots: list[dict[str, Any]]) -> NewUnits:
+def new_units(pilots: list[Values]) -> NewUnits:
     """Return the regrets of a population in the form of the report on cohorts."""
     after = {n: regrets(pilots, f"n = {n}") for n in PILOTS}
     return NewUnits(after, regrets(pilots, COLD), regrets(pilots, "filter"), regrets(pilots, "baseline"))
 
 
-def gain(pilots: list[dict[str, Any]], label: str) -> tuple[float, float]:
+def gain(pilots: list[Values], label: str) -> tuple[float, float]:
     """Return by how many points a kind of pilot changes the share closed, and the standard error."""
     units = new_units(pilots)
     difference = 100.0 * (units.cold - regrets(pilots, label)).mean(axis=1) / (units.baseline - units.best).mean()
     return float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(difference.size)
 
 
-def foreign_table(results: dict[str, list[dict[str, Any]]]) -> str:
+def foreign_table(results: dict[str, list[Values]]) -> str:
     """Return the table of new units after a pilot in another world."""
     rows = {}
     for name, pilots in results.items():
@@ -52,7 +60,7 @@ def foreign_table(results: dict[str, list[dict[str, Any]]]) -> str:
     return markdown_table(pd.DataFrame(rows).T, "population")
 
 
-def losses(results: dict[str, list[dict[str, Any]]]) -> str:
+def losses(results: dict[str, list[Values]]) -> str:
     """Return the sentence on pilots after which new units do worse than without, by two standard errors or more."""
     labels = [*(f"n = {n}" for n in PILOTS), FOREIGN]
     found = []
@@ -67,10 +75,10 @@ def losses(results: dict[str, list[dict[str, Any]]]) -> str:
     return f"Worse than without a pilot by two standard errors or more: {'; '.join(found)}."
 
 
-def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
+def coverage_table(results: dict[str, list[Values]]) -> str:
     """Return the share of intervals that cover the truth, in percent."""
 
-    def share(pilots: list[dict[str, Any]], n: int) -> str:
+    def share(pilots: list[Values], n: int) -> str:
         by_pilot = np.array([each["covered"][str(n)] for each in pilots], dtype=float).mean(axis=1)
         return f"{100 * by_pilot.mean():.0f} ± {100 * by_pilot.std(ddof=1) / math.sqrt(by_pilot.size):.0f}"
 
@@ -78,7 +86,7 @@ def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
     return markdown_table(pd.DataFrame(rows).T, "population")
 
 
-def make_page(command: str, scope: Scope, results: dict[str, list[dict[str, Any]]]) -> str:
+def make_page(command: str, scope: Scope, results: dict[str, list[Values]]) -> str:
     """Return the page as Markdown."""
     sizes = ", ".join(map(str, PILOTS))
     return f"""# Priors from a pilot
