@@ -290,5 +290,5 @@ def test_decisions_do_not_depend_on_offset_and_unit(shift, scale):
 
 
 def test_huge_orders_are_refused_by_name():
-    with pytest.raises(larl.InvalidValue, match=r"Auto: orders\[1\] = 51 .*from 1 to 50"):
-        larl.Auto(orders=(1, 51))
+    with pytest.raises(larl.InvalidValue, match=r"Auto: orders\[1\] = 1001 .*from 1 to 1000"):
+        larl.Auto(orders=(1, 1001))

@@ -112,11 +112,11 @@ def test_error_messages_name_field_value_and_accepted_values():
         (lambda: larl.LARL(1, ridge=0.0), "LARL: ridge = 0.0 is not usable; accepted: a finite number and > 0"),
         (
             lambda: larl.Auto(orders=(2, 1)),
-            "Auto: orders = (2, 1) is not usable; accepted: one or more whole numbers ≥ 1",
+            "Auto: orders = (2, 1) is not usable; accepted: one or more whole numbers from 1 to 1000",
         ),
         (
             lambda: larl.Auto(orders=3),
-            "Auto: orders = 3 is not usable; accepted: one or more whole numbers ≥ 1, in rising",
+            "Auto: orders = 3 is not usable; accepted: one or more whole numbers from 1 to 1000, in rising",
         ),
         (lambda: larl.Auto(memory=1), "Auto: memory = 1 is not usable; accepted: a whole number ≥ 10"),
         (lambda: larl.DiscountedUCB(1.5), "DiscountedUCB: discount = 1.5"),

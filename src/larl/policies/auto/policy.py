@@ -21,7 +21,7 @@ from larl.policies._probabilities import Mask, uniform_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.layout import BINARY, CONTINUOUS
 from larl.policies.auto.learning import smc_update, smc_update_missing
-from larl.policies.auto.prior import MAX_ORDER, Prior, to_prior
+from larl.policies.auto.prior import Prior, to_prior
 from larl.policies.auto.scoring import BINARY_FACTOR, MIN_SLOPE, score_arms
 from larl.policies.auto.soa import Floats
 from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
@@ -29,6 +29,7 @@ from larl.policies.auto.state import DETECT, SMCState, smc_bounds, smc_init
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
+MAX_ORDER = 1000  # the State grows with its square
 RANDOM_REWARDS = 2  # arms are random until there are this many rewards: one reward gives no scale
 
 
@@ -149,7 +150,7 @@ class Auto(Policy):
         ``2 * alpha`` standard deviations of the log odds.
     memory : int, >= 10, default 500
         It replays at most the last ``2 * memory`` steps; a normal distribution summarises what older rewards showed.
-    orders : sequence of int, 1 to 50, increasing, default (1, 2, 3, 4, 6, 8, 10)
+    orders : sequence of int, 1 to 1000, increasing, default (1, 2, 3, 4, 6, 8, 10)
         AR orders of the latent state that it considers.
     particles : int, >= 16, default 80
         Number of parameter draws for each order, rounded up to a multiple of 16. More are slower and more precise.
