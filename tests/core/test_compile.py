@@ -78,10 +78,11 @@ def test_import_loads_no_heavy_packages():
 
 def test_uncompiled_results_equal_compiled_results(tmp_path):
     # Arms are equal, numbers only up to rounding: Python's logarithm can differ from the compiler's in the last bit.
+    # CohortAuto takes half a minute uncompiled; its parts, CohortLARL and Auto, are compared.
     for flag in ("0", "1"):
         code = (
             "import larl; from tests.conftest import SPECS, THREE_ARMS, world_of;"
-            "specs = [s for s in SPECS if world_of(s) == THREE_ARMS];"
+            "specs = [s for s in SPECS if world_of(s) == THREE_ARMS and not isinstance(s, larl.CohortAuto)];"
             "r = larl.compare({str(s): s for s in specs}, THREE_ARMS, horizon=40, trials=1, seed=3, threads=1);"
             f"r.save({str(tmp_path / flag)!r})"
         )
