@@ -68,7 +68,7 @@ def test_late_rewards_and_files_give_the_same_decisions() -> None:
     """A cohort whose rewards come a round late, and is saved and loaded, ends in the State of one that waited."""
     cohorts = [larl.Cohort(larl.CohortAuto(), 2, 5, pooling="partial") for _ in range(2)]
     pending: list[Any] = []
-    for step, (unit, decision, reward) in enumerate(step_by_hand(cohorts[0], UNITS, 12)):
+    for step, (unit, decision, reward) in enumerate(step_by_hand(cohorts[0], UNITS, 20)):
         again = cohorts[1].record(f"unit {unit}", decision.arm)
         pending.append((again, reward))
         if len(pending) > UNITS:

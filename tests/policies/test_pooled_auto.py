@@ -112,33 +112,82 @@ def test_information_is_the_covariance_of_the_gradient() -> None:
     assert (np.abs(difference) < 4.0 * error + 0.1).all()
 
 
+def joint_posterior(first: Any, precision: Any, spread: Any, information: Any, estimates: Any) -> tuple[Any, Any]:
+    """Return mean and covariance of m, then θ of each unit, from the dense precision of all."""
+    units, d = estimates.shape
+    joint, right = np.zeros(2 * [(1 + units) * d]), np.zeros((1 + units) * d)
+    joint[:d, :d], right[:d] = np.diag(precision + units / spread), precision * first
+    for unit in range(units):
+        own = slice((1 + unit) * d, (2 + unit) * d)
+        joint[own, own], right[own] = np.diag(1.0 / spread) + information[unit], estimates[unit]
+        joint[:d, own] = joint[own, :d] = -np.diag(1.0 / spread)
+    covariance = np.linalg.inv(joint)
+    return covariance @ right, covariance
+
+
 def test_population_equals_that_of_the_joint_distribution() -> None:
-    """The mean of the population and its covariance, given the other units' reports, against dense matrices."""
+    """m, V and S, given the other units' reports, against dense matrices."""
     units, draws = 4, np.random.default_rng(2)
     states = stack_units(pooled_auto_state(larl.Auto().init(2)), units)
-    layer = states.layer
+    layer, prior = states.layer, states.auto.smc.priors
     d = layer.centre.size
     factors = draws.normal(size=(units, d, 6))
     information = 3.0 * factors @ factors.transpose(0, 2, 1)
-    estimates = np.einsum("nij,nj->ni", information, draws.normal(size=(units, d)))
-    spread, prior = layer.spread.copy(), states.auto.smc.priors
+    first, precision = prior.mean[CONTINUOUS, -1], np.diag(prior.precision[CONTINUOUS, -1]) / (1.0 - SPREAD_SHARE)
+    spread = layer.spread.copy()
+    thetas = first + np.sqrt(spread) * draws.normal(size=(units, d))
+    estimates = np.einsum("nij,nj->ni", information, thetas)
+    squares = []
     for unit in range(units):
         states.information[unit], states.estimate[unit] = information[unit], estimates[unit]
         report_information(unit_view(states, unit))
+        given = slice(unit + 1)  # the units that have reported, and itself
+        mean, cov = joint_posterior(first, precision, spread, information[given], estimates[given])
+        own = slice(-d, None)
+        variance = np.diag(cov[own, own]) + np.diag(cov[:d, :d]) - 2.0 * np.diag(cov[:d, own])
+        squares.append((mean[own] - mean[:d]) ** 2 + variance)
+        np.testing.assert_allclose(states.report.square[unit], squares[unit], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(states.mode[unit], mean[own], rtol=1e-6, atol=1e-8)
     covariance = np.zeros((d, d))
     assert estimate(unit_view(states, 0), covariance) == units - 1
-    first, precision = prior.mean[CONTINUOUS, -1], np.diag(prior.precision[CONTINUOUS, -1]) / (1.0 - SPREAD_SHARE)
-    others = range(1, units)
-    joint, right = np.zeros((units * d, units * d)), np.zeros(units * d)  # m, then θ of each other unit
-    joint[:d, :d], right[:d] = np.diag(precision + len(others) / spread), precision * first
-    for unit in others:
-        own = slice(unit * d, (unit + 1) * d)
-        joint[own, own], right[own] = np.diag(1.0 / spread) + information[unit], estimates[unit]
-        joint[:d, own] = joint[own, :d] = -np.diag(1.0 / spread)
-    expected = np.linalg.inv(joint)
-    np.testing.assert_allclose(layer.centre_covariance, expected[:d, :d], rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(layer.centre, (expected @ right)[:d], rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(covariance, expected[:d, :d] + np.diag(layer.spread), rtol=1e-6, atol=1e-9)
+    mean, cov = joint_posterior(first, precision, spread, information[1:], estimates[1:])
+    np.testing.assert_allclose(layer.centre_covariance, cov[:d, :d], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(layer.centre, mean[:d], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(layer.spread, (2.0 * spread + np.sum(squares[1:], axis=0)) / (units + 1), rtol=1e-6)
+    np.testing.assert_allclose(covariance, cov[:d, :d] + np.diag(layer.spread), rtol=1e-6, atol=1e-9)
+
+
+def test_one_odd_unit_does_not_set_the_spread() -> None:
+    """A unit a million standard deviations away counts as one three away, in each coordinate."""
+    units = 6
+    states = stack_units(pooled_auto_state(larl.Auto().init(2)), units)
+    layer, spread = states.layer, states.layer.spread.copy()
+    for unit in range(units):
+        far = 1e6 * np.sqrt(spread) if unit == 1 else 0.0
+        states.information[unit] = np.diag(1e6 / spread)
+        states.estimate[unit] = states.information[unit] @ (layer.centre + far)
+        report_information(unit_view(states, unit))
+    estimate(unit_view(states, 0), np.zeros(2 * [layer.centre.size]))
+    assert (layer.spread < 10.0 * spread).all()
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_unit_that_turns_continuous_starts_from_the_present_prior(others: int) -> None:
+    """It starts as a unit does that reports with this reward, although another unit was the last to set the prior."""
+    states, draws = stack_units(pooled_auto_state(larl.Auto().init(2)), 3), np.random.default_rng(3)
+    for t in range(42):
+        learn(unit_view(states, 0), t % 2, float(draws.random() < 0.5))
+    for other in range(1, 1 + others):
+        for t in range(20):
+            learn(unit_view(states, other), t % 2, float(draws.normal()))
+    reporting = copy_fields(states)
+    reporting.next_report[0] = reporting.auto.smc.seen[0] + 1
+    assert states.next_report[0, 0] > reporting.next_report[0, 0]
+    for each in (states, reporting):
+        learn(unit_view(each, 0), 0, 1.7)
+    one, other = (each.auto.smc.populations.evidence[0] for each in (states, reporting))
+    assert np.array_equal(one, other)
+    assert states.log_share[0, 0] == pytest.approx(math.log(others / (others + 1.0)))
 
 
 def test_odds_of_signs_average_the_candidates() -> None:

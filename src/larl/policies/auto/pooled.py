@@ -54,7 +54,7 @@ RESAMPLE_BELOW, REDRAW_BELOW = 0.5, 0.3  # effective shares of particles under a
 
 def bounds(initial: PooledAutoState, state: PooledAutoState) -> dict[str, Bound]:
     """Return the bounds of the whole numbers."""
-    own = {"layer.started": STEPS, "next_report": STEPS}
+    own = {"layer.started": (0, 2**31), "next_report": STEPS}
     return inner_bounds(initial.auto, state.auto, "auto") | own
 
 
@@ -202,7 +202,7 @@ def adopt_prior(state: PooledAutoState) -> None:
 
 @inner
 def set_layer_prior(state: PooledAutoState, precision: Floats, odds: Floats, log_share: float) -> None:
-    """Set the prior from which the shared population of this unit starts, if it starts again in this step."""
+    """Set the prior from which the shared population of this unit starts, if it starts in this step."""
     layer, d = state.layer, state.layer.centre.size
     last, factor = layer.mean.shape[1] - 1, precision.copy()
     invert(factor, d)
@@ -239,7 +239,8 @@ def pooled_update(state: PooledAutoState, arm: int, reward: float) -> None:
         smc.draws[0] = np.uint64(state.layer.started[0]) << np.uint64(32)
         state.layer.started[0] += 1
     is_due = smc.seen[0] + 1 >= state.next_report[0]
-    if is_due:
+    # As long as all rewards are binary, the next one can begin the populations of continuous rewards, from this prior.
+    if is_due or smc.rewards[0] != CONTINUOUS:
         adopt_prior(state)
     smc_update(smc, arm, reward)
     score_arms(smc, state.auto.alpha, state.auto.mean, state.auto.score)
@@ -281,7 +282,7 @@ bind(
     PooledAutoState,
     pooled_act,
     pooled_update,
-    "Auto in a cohort",
+    "CohortAuto",
     ("layer",),
     bounds,
     update_missing=pooled_update_missing,

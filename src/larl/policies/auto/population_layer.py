@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from larl._core.compile import inner
+from larl._core.compile import inline, inner
 from larl.policies._linalg.cholesky import cholesky, solve_lower, solve_upper
 from larl.policies.auto.layout import CONTINUOUS
 from larl.policies.auto.pooled_state import SAME_SIGN, SPREAD_SHARE, PooledAutoState, UnitSums
@@ -21,7 +21,7 @@ from larl.policies.auto.unit_information import unit_information
 
 SPREAD_UNITS = 2.0  # number of units that this expectation is worth
 MAX_DISTANCE = 4.0  # of m from its prior mean, in prior standard deviations
-MAX_DEVIATION = 3.0  # of the point of expansion from m, in standard deviations between units
+MAX_DEVIATION = 3.0  # of a unit's θ from m, in standard deviations between units: an odd unit does not set S
 
 
 @inner
@@ -40,31 +40,47 @@ def invert(matrix: Floats, d: int) -> float:
 
 
 @inner
-def estimate_population(state: PooledAutoState, covariance: Floats) -> float:
-    """Set m, V and S from the other units, and `covariance` to V + S; return the number of other units."""
+def common_mean(state: PooledAutoState, sign: float, mean: Floats, covariance: Floats) -> float:
+    """Set the posterior of m given the sums plus `sign` times the unit's report; return the number of units."""
     layer, report, priors = state.layer, state.report, state.auto.smc.priors
-    sums, d, last = layer.sums, layer.centre.size, layer.mean.shape[1] - 1
-    n = sums.units[0] - report.units[0]
-    first_mean, first_precision = priors.mean[CONTINUOUS, last], priors.precision[CONTINUOUS, last]
-    right = np.zeros(d)
+    sums, d, last = layer.sums, mean.size, layer.mean.shape[1] - 1
+    n, right = sums.units[0] + sign * report.units[0], np.zeros(d)
+    is_known = n > 0.5  # without units, differences of sums are only rounding errors
     for i in range(d):
-        own = first_precision[i, i] / (1.0 - SPREAD_SHARE)
+        own = priors.precision[CONTINUOUS, last, i, i] / (1.0 - SPREAD_SHARE)
         for j in range(d):
-            others = sums.information[i, j] - report.information[i, j] if n > 0.5 else 0.0
-            covariance[i, j] = others + (own if i == j else 0.0)
-        right[i] = own * first_mean[i] + (sums.shift[i] - report.shift[i] if n > 0.5 else 0.0)
-        expected = SPREAD_SHARE / first_precision[i, i]
-        square = max(sums.square[i] - report.square[i], 0.0) if n > 0.5 else 0.0
-        layer.spread[i] = (SPREAD_UNITS * expected + square) / (SPREAD_UNITS + max(n, 0.0))
+            units = sums.information[i, j] + sign * report.information[i, j] if is_known else 0.0
+            covariance[i, j] = units + (own if i == j else 0.0)
+        units = sums.shift[i] + sign * report.shift[i] if is_known else 0.0
+        right[i] = own * priors.mean[CONTINUOUS, last, i] + units
     invert(covariance, d)
     for i in range(d):
-        total, furthest = 0.0, MAX_DISTANCE / math.sqrt(first_precision[i, i])
+        total = 0.0
         for j in range(d):
-            layer.centre_covariance[i, j] = covariance[i, j]
             total += covariance[i, j] * right[j]
-        layer.centre[i] = min(max(total, first_mean[i] - furthest), first_mean[i] + furthest)
+        centre, furthest = priors.mean[CONTINUOUS, last, i], prior_distance(state, i)
+        mean[i] = min(max(total, centre - furthest), centre + furthest)
+    return n
+
+
+@inline
+def prior_distance(state: PooledAutoState, i: int) -> float:
+    """Return MAX_DISTANCE prior standard deviations of a coordinate."""
+    return MAX_DISTANCE / math.sqrt(state.auto.smc.priors.precision[CONTINUOUS, state.layer.mean.shape[1] - 1, i, i])
+
+
+@inner
+def estimate_population(state: PooledAutoState, covariance: Floats) -> float:
+    """Set m, V and S from the other units, and `covariance` to V + S; return the number of other units."""
+    layer, report, d = state.layer, state.report, state.layer.centre.size
+    n = common_mean(state, -1.0, layer.centre, layer.centre_covariance)
     for i in range(d):
-        covariance[i, i] += layer.spread[i]
+        largest = prior_distance(state, i) ** 2
+        expected = SPREAD_SHARE * largest / MAX_DISTANCE**2
+        square = max(layer.sums.square[i] - report.square[i], 0.0) if n > 0.5 else 0.0
+        layer.spread[i] = min((SPREAD_UNITS * expected + square) / (SPREAD_UNITS + max(n, 0.0)), largest)
+        for j in range(d):
+            covariance[i, j] = layer.centre_covariance[i, j] + (layer.spread[i] if i == j else 0.0)
     return n
 
 
@@ -127,12 +143,11 @@ def report_unit(state: PooledAutoState) -> None:
     if is_open and pops.first[last] > pops.born[last]:
         return  # it cannot replay its first rewards: the last report stays
     add_report(layer.sums, report, -1.0)
+    clear_report(report)
     if is_open:
         expand_likelihood(state)
         set_report(state)
-    else:
-        clear_report(report)
-    add_report(layer.sums, report, 1.0)
+        add_report(layer.sums, report, 1.0)
 
 
 @inner
@@ -150,34 +165,35 @@ def clear_report(report: UnitSums) -> None:
 
 @inner
 def set_report(state: PooledAutoState) -> None:
-    """Compute the unit's report from Λ, h and what its rewards tell about the signs of β."""
+    """Compute the unit's report from Λ, h and what its rewards tell about the signs of β; the sums are without it."""
     layer, report, d = state.layer, state.report, state.layer.centre.size
-    known, posterior_cov = state.information, state.information.copy()
+    known, posterior_cov = state.information, state.information.copy()  # of θ given m: D
     for i in range(d):
         posterior_cov[i, i] += 1.0 / layer.spread[i]
     invert(posterior_cov, d)
-    product, uncertain, right = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
+    product, mean, covariance = np.zeros((d, d)), np.zeros(d), np.zeros((d, d))
     for i in range(d):
-        right[i] = state.estimate[i]
         for j in range(d):
-            right[i] -= known[i, j] * layer.centre[j]
             for k in range(d):
                 product[i, j] += posterior_cov[i, k] * known[k, j]  # DΛ
     report.units[0] = 1.0
     for i in range(d):
-        report.shift[i], mean = state.estimate[i], 0.0
+        report.shift[i] = state.estimate[i]
         for j in range(d):
-            mean += posterior_cov[i, j] * right[j]
             report.shift[i] -= product[j, i] * state.estimate[j]
             report.information[i, j] = known[i, j]
             for k in range(d):
                 report.information[i, j] -= known[i, k] * product[k, j]
-                uncertain[i, j] += product[i, k] * layer.centre_covariance[k, j]
-        state.mode[i] = layer.centre[i] + mean
-        report.square[i] = mean * mean + posterior_cov[i, i]
+    common_mean(state, 1.0, mean, covariance)  # given all units
     for i in range(d):
+        deviation, variance, furthest = 0.0, posterior_cov[i, i], MAX_DEVIATION * math.sqrt(layer.spread[i])
         for j in range(d):
-            report.square[i] += uncertain[i, j] * product[i, j]
+            deviation += posterior_cov[i, j] * state.estimate[j] - product[i, j] * mean[j]
+            for k in range(d):
+                variance += product[i, j] * covariance[j, k] * product[i, k]
+        deviation = min(max(deviation, -furthest), furthest)
+        state.mode[i] = mean[i] + deviation
+        report.square[i] = deviation * deviation + variance
     for arm in range(1, state.sign_gain.size):
         ratio = math.exp(-min(abs(state.sign_gain[arm]), 500.0))
         for k in range(SAME_SIGN.size):

@@ -63,7 +63,7 @@ def restart_populations(state: SMCState, t: int) -> None:
         if restarted < RESTARTS:
             state.next_restart[0] = (population + 1) % pops.order.size
             is_in_prior = state.priors.log_weight[state.rewards[0], population] > LOG_NO_WEIGHT
-            if not pops.alive[population] and is_in_prior:
+            if not pops.alive[population] and is_in_prior and not state.priors.is_permanent[population]:
                 restarted += 1
                 # The first continuous reward only sets the offset, so its density is that of all populations.
                 last = start if state.rewards[0] == CONTINUOUS else start - 1
