@@ -1,6 +1,7 @@
 """Cases that were wrong once: restarts, several processes, clocks, failing policies, and the use of an index."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -98,9 +99,10 @@ def test_clock_that_goes_back_is_recorded_although_the_first_request_is_refused(
         assert [issue["code"] for issue in host.issues()] == ["clock"]
 
 
-def test_cohort_of_cohort_larl_continues_after_a_restart_and_replays(sqlite: str) -> None:
-    """Rewards of two units, some late, in two processes: the replay finds every decision again."""
-    policy, pending = {"policy": "CohortLARL", "s": 2}, []
+@pytest.mark.parametrize("policy", [{"policy": "CohortLARL", "s": 2}, {"policy": "CohortAuto"}])
+def test_cohort_continues_after_a_restart_and_replays(sqlite: str, policy: dict[str, Any]) -> None:
+    """Rewards of three units, some late, in two processes: the replay finds every decision again."""
+    pending = []
     for run in range(2):
         with hosts(sqlite) as [host]:
             if run == 0:
