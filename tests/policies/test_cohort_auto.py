@@ -105,6 +105,19 @@ def test_state_of_partial_pooling_stays_finite(kind: str) -> None:
         assert not any(math.isinf(each) for arm in range(2) for each in predict(unit, arm)), t
 
 
+@pytest.mark.parametrize("pooling", ["none", "partial"])
+def test_treatment_is_tried_if_all_rewards_of_the_control_are_equal(pooling: str) -> None:
+    """The control always pays 10, the treatment N(12, 2): no unit stays with the control, in 20 cohorts of 3 units."""
+    for seed in range(20):
+        cohort, draws = larl.Cohort(larl.CohortAuto(), 2, seed, pooling=pooling), np.random.default_rng(seed)
+        plays = np.zeros(UNITS)
+        for i in range(60 * UNITS):
+            decision = cohort.decide(f"{i % UNITS}")
+            plays[i % UNITS] += decision.arm == "1"
+            cohort.observe(decision, 10.0 if decision.arm == "0" else float(draws.normal(12.0, 2.0)))
+        assert plays.min() >= 3
+
+
 def test_one_outlier_does_not_decide_the_weights() -> None:
     units, draws = units_of(larl.CohortAuto(), "partial"), np.random.default_rng(1)
     for t in range(60):

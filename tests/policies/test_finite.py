@@ -70,6 +70,8 @@ SCALE_INVARIANT = [
     larl.Auto(),
     larl.AdaptiveLARL(),
     larl.SharedLARL(),
+    larl.CohortLARL(),
+    larl.CohortAuto(),
     larl.LARL(1, standardise=True),
     larl.LARL(3, standardise=True),
     larl.UCB(standardise=True),

@@ -20,9 +20,9 @@ from larl._core.random import Bits, pick
 from larl._core.validation import checked, integer, number
 from larl.policies._allocation import posterior
 from larl.policies._bounds import Bound, inner_bounds
-from larl.policies._contract import Policy, predict, set_context, update, update_missing
+from larl.policies._contract import Policy, act, action_probabilities, predict, set_context, update, update_missing
 from larl.policies._pooling import PARTIAL_STATES
-from larl.policies._probabilities import Floats
+from larl.policies._probabilities import Floats, Mask, argmax_probabilities
 from larl.policies._registry import register
 from larl.policies.auto.policy import Auto, AutoState
 from larl.policies.auto.pooled import pooled_auto_state
@@ -60,6 +60,15 @@ def auto_weight(state: CohortAutoState) -> float:
     return 1.0 / (1.0 + math.exp(-prior - state.changes[0]))
 
 
+@inline
+def is_auto_only(state: CohortAutoState) -> bool:
+    """Return whether CohortLARL has no prediction: first, and as long as all rewards are equal.
+
+    Auto draws arms with equal scores at random, and plays each of them a few times before it trusts equal rewards.
+    """
+    return math.isnan(predict(state.inner, 0)[0])
+
+
 def cohort_auto_predict(state: CohortAutoState, arm: int) -> tuple[float, float]:
     mean, bonus = predict(state.inner, arm)
     auto_mean, auto_bonus = predict(state.alone, arm)
@@ -72,12 +81,25 @@ def cohort_auto_predict(state: CohortAutoState, arm: int) -> tuple[float, float]
 
 
 def cohort_auto_act(state: CohortAutoState, bits: Bits) -> int:
+    if is_auto_only(state):
+        return act(state.alone, bits)
     best, choice = -math.inf, -1
     for arm in range(state.arms):
         mean, bonus = predict(state, arm)
         if mean + bonus > best:
             best, choice = mean + bonus, arm
     return choice if choice >= 0 else pick(bits, state.arms)
+
+
+def cohort_auto_action_probabilities(state: CohortAutoState, available: Mask, out: Floats) -> None:
+    if is_auto_only(state):
+        action_probabilities(state.alone, available, out)
+        return
+    score = np.empty(out.size)
+    for arm in range(out.size):
+        mean, bonus = predict(state, arm)
+        score[arm] = mean + bonus
+    argmax_probabilities(score, available, out)
 
 
 @inline
@@ -160,6 +182,7 @@ PARTIAL_STATES[CohortAutoState] = _partial
     bounds,
     update_missing=cohort_auto_update_missing,
     predict=cohort_auto_predict,
+    action_probabilities=cohort_auto_action_probabilities,
     set_context=cohort_auto_set_context,
 )
 @dataclass(frozen=True)
