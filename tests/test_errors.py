@@ -93,6 +93,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "regret_bound": (lambda x: theory.regret_bound(x, 1, 10), ()),
     "regret_bound ridge": (lambda x: theory.regret_bound(theory.steady_start(WORLD), 1, 10, ridge=x), (14,)),
     "expected_best_mean": (lambda x: theory.expected_best_mean(x, [1.0, 2.0], 0.0, 1.0), ()),
+    "decompose": (lambda x: theory.decompose(x, WORLD), ()),
+    "certificate": (lambda x: theory.certificate(x, WORLD), ()),
     "steady_state": (steady_state, ()),
     "filter_path": (lambda x: filter_path(x, [0], [1.0]), ()),
     "paper": (worlds.paper, ()),
@@ -151,6 +153,7 @@ def test_invalid_values_are_refused_in_one_short_line(name):
             lambda: theory.regret_floor(larl.UCB()),
             f"regret_floor: world = {larl.UCB()} is not usable; accepted: a larl.",
         ),
+        (lambda: larl.Agent.load(5), "Agent.load: path = 5 is not usable; accepted: a path"),
     ],
 )
 def test_message_says_what_to_write(call, part):

@@ -20,6 +20,7 @@ def test_policies_are_listed_and_described():
     assert "alpha : float, >= 0, default 1.0" in described
     assert "s : int, >= 0\n" in described
     assert run_here("policies", "Nobody").returncode == 2
+    assert run_here("policies", "sharedLarl").stderr.endswith("; did you mean SharedLARL?\n")
 
 
 def test_examples_are_listed_and_written(tmp_path):

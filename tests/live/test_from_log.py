@@ -169,6 +169,7 @@ def test_unusable_log_is_refused_with_row_and_column(case: str) -> None:
         ({}, {"context": "t"}, "context = 't' .* names of 2 columns, for LARL"),
         ({"x": [0.0, None, 1.0]}, {"context": ["t", "x"]}, "row 2, column 'x' = None"),
         ({"x": ["a", "b", "c"]}, {"context": ["t", "x"]}, "row 1, column 'x' = 'a'.* accepted: a finite number"),
+        ({"r": [0.1, 1e120, 0.2]}, {}, r"row 2, column 'r' = 1e\+120.* accepted: a finite number from −1e100 to 1e100"),
         ({"x": [0.0, 1.0, 1e101]}, {"context": ["t", "x"]}, "row 3, column 'x' = 1e[+]101"),
         ({}, {"context": ["t", "t"]}, "context = 't' .* each once"),
     ],

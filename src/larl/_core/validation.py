@@ -78,6 +78,7 @@ class InvalidValue(ValueError):
 
 
 LARGEST = 1e100  # the product of three numbers up to this one is finite
+WITHIN_LIMITS = f"a finite number from −{LARGEST:g} to {LARGEST:g}".replace("e+", "e")
 Check = Callable[[str, str, Any], Any]
 
 

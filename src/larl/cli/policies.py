@@ -18,6 +18,7 @@ def policies(
     name: Annotated[str | None, typer.Argument(help="Policy to describe.", show_default="list all")] = None,
 ) -> None:
     """List the policies, or describe one and its parameters."""
+    from difflib import get_close_matches
     from inspect import getdoc
 
     from larl.policies import REGISTRY
@@ -28,7 +29,9 @@ def policies(
             print(f"{title:{width}}  {(getdoc(spec) or '').splitlines()[0]}")
         return
     if name not in REGISTRY:
-        raise InvalidValue("larl policies", "name", name, ", ".join(sorted(REGISTRY)))
+        close = get_close_matches(name.casefold(), {each.casefold(): each for each in REGISTRY}, n=1)
+        hint = "".join(f"; did you mean {each}?" for each in REGISTRY if close == [each.casefold()])
+        raise InvalidValue("larl policies", "name", name, ", ".join(sorted(REGISTRY)) + hint)
     print(f"{name}\n\n{getdoc(REGISTRY[name])}")
 
 

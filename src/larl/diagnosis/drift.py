@@ -75,10 +75,15 @@ def residuals(log: Log) -> tuple[Floats, int]:
     squares = np.bincount(log.arm, result**2, log.arms)
     degrees = np.bincount(log.arm[order[first[:-1]]], size - 1, log.arms)
     sd = np.sqrt(squares / np.maximum(degrees, 1))
-    rounding = 1e-9 * np.abs(log.reward).max()
+    rounding = 1e-9 * np.abs(rewards_without_offset(log)).max()
     sd = np.where(sd > rounding, sd, 0.0)
     divisor = np.where(sd > 0.0, sd, 1.0)[log.arm]
     return np.where(sd[log.arm] > 0.0, result / divisor, 0.0), int(degrees[sd > 0.0].sum())
+
+
+def rewards_without_offset(log: Log) -> Floats:
+    """Return the rewards minus the first one of their arm: exactly 0 if all of an arm are equal."""
+    return np.asarray(log.reward - log.reward[np.unique(log.arm, return_index=True)[1]][log.arm])
 
 
 def has_frequent_value(log: Log) -> bool:
@@ -95,8 +100,8 @@ def residuals_of_frequent_values(log: Log) -> Floats:
     """
     order, first = cells_of(log)
     size, arm = np.diff(first), log.arm[order[first[:-1]]]
-    scale = float(np.abs(log.reward).max()) or 1.0
-    by_cell = log.reward[order] / scale
+    by_cell = rewards_without_offset(log)[order]
+    by_cell /= float(np.abs(by_cell).max()) or 1.0
     own = np.add.reduceat(by_cell, first[:-1]) / size
     squares = np.add.reduceat((by_cell - np.repeat(own, size)) ** 2, first[:-1])
     plays, cells = np.bincount(arm, size, log.arms), np.bincount(arm, minlength=log.arms)

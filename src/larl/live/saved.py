@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from larl._core.validation import path_like
 from larl.live import files
 from larl.live.warm_start import WarmStart
 
@@ -70,6 +71,7 @@ class SavedPolicy(WarmStart):
         InvalidFile
             If the file is missing, incomplete, edited or not the file of an agent or a cohort.
         """
+        path = path_like(f"{cls.__name__}.load", "path", path)
         values = files.read(path, cls._kind)
         with files.errors_as_invalid_file(path, values):
             loaded = cls.unpack(values)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from larl._core.table_files import read_table_file, to_numbers
-from larl._core.validation import LARGEST, InvalidValue
+from larl._core.validation import LARGEST, WITHIN_LIMITS, InvalidValue
 from larl.logs.times import Floats, Ints, Times, read_times
 
 COMMON_NAMES = {
@@ -115,7 +115,7 @@ class Table:
         is_invalid = np.isnan(result) & cells.notna().to_numpy() | (np.abs(result) > LARGEST)
         if is_invalid.any():
             row = int(is_invalid.argmax())
-            self.reject(row, column, cells[row], "a finite number, true, false, or an empty cell for a missing reward")
+            self.reject(row, column, cells[row], f"{WITHIN_LIMITS}, true, false, or an empty cell for a missing reward")
         if not np.isfinite(result).any():
             accepted = "a column with rewards; all are missing"
             raise InvalidValue(self.owner, f"column {column!r}", "no reward", accepted)
@@ -185,7 +185,7 @@ class Table:
         is_invalid = ~(np.abs(result) <= LARGEST)  # nan too
         if is_invalid.any():
             row = int(is_invalid.argmax())
-            self.reject(row, column, None if pd.isna(cells[row]) else cells[row], "a finite number, true or false")
+            self.reject(row, column, None if pd.isna(cells[row]) else cells[row], f"{WITHIN_LIMITS}, true or false")
         return result
 
     def context(self, column: str) -> Floats:
@@ -196,9 +196,8 @@ class Table:
         values = to_numbers(cells)
         if np.isfinite(values).all():
             if np.abs(values).max() > LARGEST:
-                self.reject(
-                    int(np.abs(values).argmax()), column, cells[int(np.abs(values).argmax())], "a finite number"
-                )
+                row = int(np.abs(values).argmax())
+                self.reject(row, column, cells[row], WITHIN_LIMITS)
             return values[:, None]
         return indicators(cells.astype(str).str.strip().to_numpy(dtype=str), column)
 

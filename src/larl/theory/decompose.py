@@ -40,6 +40,8 @@ class PlayedSteps(NamedTuple):
 
 def played_steps(function: str, result: "Result", world: LinearGaussianWorld) -> PlayedSteps:
     """Return the steps of a result in this world; raise InvalidValue if it does not have them."""
+    if not hasattr(result, "policies"):
+        raise InvalidValue(function, "result", result, "a larl.Result, which compare(…) returns")
     if result.units is not None:
         raise InvalidValue(function, "result", result, "trials of single units: compare(...) without units")
     names = [name for name, each in json.loads(result.data.attrs["worlds"]).items() if each == _as_json(world)]

@@ -18,6 +18,8 @@ ALL_BASELINES = (*BASELINES, "D-UCB")  # the paper cites D-UCB but does not run 
 AUTHORS, THEORY, TUNED = "authors", "theory", "tuned"
 LARL_BIC, LARL_TUNED = "LARL (BIC)", "LARL (BIC, tuned)"
 GLOSSARY = (
+    "Regret is counted from t = k, after the steps whose state is drawn from the start distribution: "
+    '`result.total("k")` in Python.',
     "Each baseline has up to three settings, named in brackets after the policy. “authors”: α = 1 and λ = 1; the "
     "authors' settings of SW UCB and Rexp3 are not published, so these two have no such row. “theory”: the setting "
     "from the baseline's own analysis, computed with the true parameters of the world: Stationary has α = sd·√(2 log "

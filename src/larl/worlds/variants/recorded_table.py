@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from larl._core.validation import LARGEST, InvalidValue
+from larl._core.validation import LARGEST, WITHIN_LIMITS, InvalidValue
 from larl.worlds.kernels import Floats
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ACCEPTED = (
     "a table of numbers, time × arms: a path of a CSV or Parquet file, a data frame (pandas, polars, pyarrow, …), "
     "an xarray.DataArray, an array or rows of numbers"
 )
-CELL = "a finite number, true, false, or a missing cell"
+CELL = f"{WITHIN_LIMITS}, true, false, or a missing cell"
 MAX_NAMES = 5  # names of arms in a repr
 
 
