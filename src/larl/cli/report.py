@@ -74,7 +74,7 @@ def cohorts(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     threads: Threads = None,
 ) -> None:
-    """Measure what units learn from each other: cohorts of 70 units, and new units after a pilot (half an hour).
+    """Measure what units learn from each other: cohorts of 70 units, and new units after a pilot (an hour).
 
     An interrupted run keeps its finished cohorts; the same command continues.
     """

@@ -132,7 +132,7 @@ of the probability; the other half stays with its default models, in case a unit
 A pilot of n units × {STEPS} random decisions (n = {sizes}), then new units of {NEW_STEPS} decisions. Share, in percent,
 of the gap from LARL with s by BIC, alone, to the Kalman filter with the unit's own parameters; {scope.pilots} pilots
 with {scope.new_units} new units each, ± one standard error over pilots. The populations are those of
-[what units learn from each other](pooling.md), whose table has the same shares for `CohortLARL`.
+[what units learn from each other](pooling.md), whose tables have the same shares for `CohortLARL` and `CohortAuto`.
 
 {share_table({name: new_units(pilots) for name, pilots in results.items()})}
 
