@@ -197,3 +197,14 @@ def test_studentised_sums_do_not_depend_on_the_size_of_their_products():
         result[..., 0], studentise(9.0 * sums, 81.0 * squares, np.full(sums.shape, 50.0))[..., 0]
     )
     assert (studentise(np.zeros((1, 1)), np.zeros((1, 1)), np.ones((1, 1))) == 0.0).all()
+
+
+@pytest.mark.parametrize("values", ["normal", "rounded"])
+def test_large_offset_does_not_make_rewards_constant(values):
+    """Variation of a billionth of the offset is variation; the verdict is that of the rewards without the offset."""
+    frame = next(simulate_logs(stationary(1), 200, 1, 0))
+    if values == "rounded":  # with values that are frequent
+        frame["r"] = frame.r.round()
+    shifted = frame.assign(r=1e9 + frame.r)
+    verdicts = [find_drift(make_log(each)).verdict for each in (frame, shifted)]
+    assert verdicts == ["drift", "drift"]
