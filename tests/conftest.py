@@ -1,10 +1,15 @@
 """Shared by all tests: specs of every registered policy, a world, and the distribution of tests over workers."""
 
 import gc
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+# Threads of OpenBLAS that wait for each other keep all processors busy: small matrices take up to ten times as long if
+# several workers run. It reads this when NumPy is imported; workers and other processes inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
@@ -125,8 +130,9 @@ SLOW_FILES = (
 
 @cache
 def shares_fixtures(file: str) -> bool:
-    """Return whether the tests of a file share a service, a browser or anything else that takes long to create."""
-    return file.rpartition("/")[2].startswith("test_browser") or 'scope="module"' in (ROOT / file).read_text("utf-8")
+    """Return whether the tests of a file share a service, a browser, kernels or anything else that takes long."""
+    text = (ROOT / file).read_text("utf-8")
+    return file.rpartition("/")[2].startswith("test_browser") or 'scope="module"' in text or "import kernel" in text
 
 
 @cache
@@ -145,6 +151,8 @@ def group_of(nodeid: str) -> str:
     folder, _, name = file.rpartition("/")
     if folder == "tests/policies" and name in policy_of_file():
         return policy_of_file()[name]
+    if name == "test_pooled_auto.py":
+        return "CohortAuto"
     if name.startswith(("test_cohort", "test_pooling")):
         return "LARL"
     if name.startswith("test_auto_"):

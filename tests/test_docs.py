@@ -1,16 +1,18 @@
 """The Python blocks and shell commands of README, CONTRIBUTING and docs/ run and print what the pages show."""
 
-import os
+import io
 import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 
 from larl.cli import app
 from larl.client import Client
+from larl.policies import REGISTRY
 from tests.documents import PAGES, ROOT, Command, anchors, commands, inline_commands, links, python_examples
 from tests.service.sample_journal import write_sample
 from tests.service.service_process import serving
@@ -153,18 +156,30 @@ def same_text(output: str) -> str:
     return re.sub(r"\d+\.\d s\b", "… s", re.sub(r" +$", "", PROGRESS.sub("", output), flags=re.M)).strip()
 
 
-def run_python(code: str, folder: Path) -> str:
-    """Return what the code prints when it runs as a program in a folder, with warnings as errors."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"MPLBACKEND": "agg"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_python(code: str) -> str:
+    """Return what the code prints, in this process: a new one takes seconds to import what most pages use."""
+    before = set(REGISTRY)
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+    plt.close("all")
+    for name in set(REGISTRY) - before:
+        del REGISTRY[name]
+    return printed.getvalue()
+
+
+@contextmanager
+def clients_that_close() -> Iterator[None]:
+    """Close the clients that a page leaves open: the connections of a program end with its process."""
+    opened, create = list[Client](), Client.__init__
+
+    def create_and_note(client: Client, *arguments: Any, **options: Any) -> None:
+        create(client, *arguments, **options)
+        opened.append(client)
+
+    with patch.object(Client, "__init__", create_and_note):
+        yield
+    for client in opened:
+        client.close()
 
 
 @pytest.fixture
@@ -197,7 +212,8 @@ def test_commands_and_python_of_page_run(page: str, shell: Shell, recorded: Path
     if examples and page != "CONTRIBUTING.md":  # its policy is run below
         separator = "\x1e"
         blocks = [f"token = {shell.token!r}", *(shell.filled_in(each.code) for each in examples)]
-        printed = run_python(f"\nprint({separator!r})\n".join(blocks), tmp_path).split(f"{separator}\n")[1:]
+        with clients_that_close():
+            printed = run_python(f"\nprint({separator!r})\n".join(blocks)).split(f"{separator}\n")[1:]
         for each, output in zip(examples, printed, strict=True):
             if each.output is not None:
                 assert same_text(output) == same_text(each.output), each.code
@@ -207,14 +223,14 @@ def test_commands_and_python_of_page_run(page: str, shell: Shell, recorded: Path
             assert {(each.unit, each.reward) for each in own} == {("unit-17", 0.4)}
 
 
-def test_policy_of_contributing_explores_all_arms_equally(tmp_path: Path) -> None:
+def test_policy_of_contributing_explores_all_arms_equally() -> None:
     # The draw that decides whether to explore and the draw of the arm share no bits.
     count = """
 world = larl.LatentAR(gammas=[0.0], beta=[0.0] * 4, mu=[-1.0, -1.0, -1.0, 0.0])
 arm = larl.compare({"it": EpsilonGreedy(0.25)}, world, horizon=400, trials=50, seed=1).arm.values.ravel()
 print("explored", [int((arm == i).sum()) for i in range(3)])
 """
-    printed = run_python(python_examples("CONTRIBUTING.md")[0].code + count, tmp_path)
+    printed = run_python(python_examples("CONTRIBUTING.md")[0].code + count)
     explored = [int(each) for each in re.findall(r"\d+", printed.splitlines()[-1])]
     expected = 400 * 50 * 0.25 / 4  # plays of each worse arm, apart from a few before the means are known
     assert all(abs(each - expected) < 5.0 * expected**0.5 + 50 for each in explored), explored

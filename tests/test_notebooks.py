@@ -1,6 +1,7 @@
 """The notebooks of docs/ run, and print what they show."""
 
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -14,10 +15,15 @@ def test_there_are_notebooks():
     assert len(NOTEBOOKS) >= 7
 
 
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
+    return dict(zip(NOTEBOOKS, run(NOTEBOOKS, tmp_path_factory.mktemp("notebooks")), strict=True))
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_shows_its_outputs(path: Path, tmp_path: Path):
+def test_notebook_shows_its_outputs(path: Path, executed: dict[Path, Any]):
     shown = nbformat.read(path, as_version=4)
-    assert texts(run(path, tmp_path)) == texts(shown), "make notebooks writes the outputs again"
+    assert texts(executed[path]) == texts(shown), "make notebooks writes the outputs again"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -8,10 +8,10 @@ from tests.cli.running import run, run_here
 
 def test_help_and_version():
     assert f"larl {larl.__version__}" in run("--version").stdout
-    text = run("--help").stdout
+    text = run_here("--help").stdout
     for name in ("paper", "report", "compare", "policies", "precompile", "examples", "diagnose"):
         assert name in text
-    assert "--trials" in run("paper", "--help").stdout
+    assert "--trials" in run_here("paper", "--help").stdout
 
 
 def test_policies_are_listed_and_described():

@@ -3,7 +3,7 @@
 import pytest
 
 import larl
-from tests.cli.running import STUDY, run, run_here
+from tests.cli.running import STUDY, run_here
 
 FILES = ["regret.png", "regret.svg", "result.nc", "summary.csv", "units.csv", "units.tex", "wins.png", "wins.svg"]
 
@@ -13,7 +13,7 @@ def written(folder):
 
 
 def test_compare_writes_table_figures_and_data(study, tmp_path):
-    done = run("compare", study, "--out", tmp_path / "out")
+    done = run_here("compare", study, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert written(tmp_path / "out") == FILES
     assert "drift" in done.stdout

@@ -1,25 +1,22 @@
 """Errors of the command line: one line on standard error and an exit code; no partial files."""
 
+import resource
 import signal
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.cli.running import STUDY, command, run, run_here, started
-from tests.waiting import HANGS, PATIENCE
+from larl.policies import REGISTRY
+from tests.cli.running import STUDY, run_here, started
+from tests.simulation.failing_policies import FailsOncePerLine
+from tests.waiting import PATIENCE
 
 
-def test_failed_blocks_are_named_with_exit_code_3(study, tmp_path):
+def test_failed_blocks_are_named_with_exit_code_3(study, tmp_path, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "FailsOncePerLine", FailsOncePerLine)
     study.write_text(STUDY.replace('policy = "UCB"', f'policy = "FailsOncePerLine"\nfile = "{tmp_path / "failures"}"'))
     (tmp_path / "failures").write_text("fail")
-    setup = "from larl.policies import REGISTRY; from tests.simulation.failing_policies import FailsOncePerLine\n"
-    setup += "REGISTRY['FailsOncePerLine'] = FailsOncePerLine;"
-    code = command("compare", study, "--out", tmp_path / "out", "--store", tmp_path / "store", setup=setup)
     for expected in (3, 0):
-        done = subprocess.run(
-            code, capture_output=True, text=True, check=False, timeout=HANGS, cwd=Path(__file__).parents[2]
-        )
+        done = run_here("compare", study, "--out", tmp_path / "out", "--store", tmp_path / "store")
         assert done.returncode == expected, done.stderr
         if expected:
             assert "world 'drift', policy 'UCB', trials " in done.stderr
@@ -47,7 +44,7 @@ def test_invalid_study_is_one_line_and_exit_code_2(study, tmp_path, text, messag
 
 @pytest.mark.parametrize("arguments", [("compare",), ("paper", "--trials", "x"), ("paper", "--trials", 1), ("dance",)])
 def test_invalid_usage_is_exit_code_2_without_traceback(arguments):
-    done = run(*arguments)
+    done = run_here(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
@@ -61,32 +58,40 @@ def test_invalid_usage_is_exit_code_2_without_traceback(arguments):
     ],
 )
 def test_renamed_command_names_the_new_one(arguments, new):
-    done = run(*arguments)
+    done = run_here(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: `larl {arguments[0]}` is now `{new}`\n"
 
 
 def test_renamed_commands_are_not_in_the_help():
-    commands = [line.split()[0] for line in run("--help").stdout.splitlines() if line.startswith("  ")]
+    commands = [line.split()[0] for line in run_here("--help").stdout.splitlines() if line.startswith("  ")]
     assert "report" in commands
     assert not {"auto", "warm"} & set(commands)
 
 
 def test_unwritable_folder_is_one_line_and_exit_code_1(study, tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    done = run("compare", study, "--out", tmp_path / "file" / "out")
+    done = run_here("compare", study, "--out", tmp_path / "file" / "out")
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
 
 
-def test_full_disk_is_one_line_and_leaves_no_partial_file(study, tmp_path):
+@pytest.fixture
+def small_files():
+    """Let writes fail that would make a file larger than 100 kB. Python ignores the signal."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_full_disk_is_one_line_and_leaves_no_partial_file(study, tmp_path, small_files):
     study.write_text(STUDY.replace("trials = 5", "trials = 2000"))
     assert run_here("compare", study, "--out", tmp_path / "fine").returncode == 0  # also fills the compiler's cache
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
-    done = run("compare", study, "--out", tmp_path / "full", setup=limit)
+    small_files()
+    done = run_here("compare", study, "--out", tmp_path / "full")
     assert done.returncode == 1
-    assert "error: " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "full").exists()
 

@@ -1,15 +1,12 @@
 """Policies of the user in a study: "module:Class"."""
 
-import os
-import subprocess
 import sys
 
 import pytest
 
 import larl
 from larl.policies import REGISTRY
-from tests.cli.running import STUDY, command, run_here
-from tests.waiting import HANGS
+from tests.cli.running import STUDY, run_here
 
 GREEDY = """
 from dataclasses import dataclass
@@ -36,33 +33,31 @@ class Greedy(Policy):
 """
 
 
+@pytest.fixture
+def separate_imports(monkeypatch):
+    """Forget the modules and policies that a test imports from its folder."""
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    registered = set(REGISTRY)
+    yield
+    for name in set(REGISTRY) - registered:
+        del REGISTRY[name]
+    for name in [each for each in sys.modules if each.startswith("greedy_")]:
+        del sys.modules[name]
+
+
 @pytest.mark.parametrize("where", ["beside the file", "working directory", "cluster"])
-def test_policy_is_named_by_module_and_class(study, tmp_path, where):
+def test_policy_is_named_by_module_and_class(separate_imports, study, tmp_path, monkeypatch, where):
     name = f"greedy_{where.split()[0]}"
     folder = tmp_path / "elsewhere" if where == "working directory" else tmp_path
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(GREEDY)
     study.write_text(STUDY.replace('policy = "UCB"', f'policy = "{name}:Greedy"\nstart = 1.0'))
-    arguments = ["compare", study, "--out", tmp_path / "out", *(["--cluster", "local:1"] if where == "cluster" else [])]
-    # Policies from outside larl are compiled in every process. Where they are found does not depend on it.
-    settings = os.environ | {"NUMBA_DISABLE_JIT": "0" if where == "beside the file" else "1"}
-    done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, check=False, timeout=HANGS, cwd=folder, env=settings
-    )
+    if where == "working directory":
+        monkeypatch.chdir(folder)
+    options = ["--cluster", "local:1"] if where == "cluster" else []
+    done = run_here("compare", study, "--out", tmp_path / "out", *options)
     assert done.returncode == 0, done.stderr
     assert '"policy": "Greedy", "start": 1.0' in larl.load(tmp_path / "out" / "result.nc").data.attrs["policies"]
-
-
-@pytest.fixture
-def separate_imports(monkeypatch):
-    """Forget the modules and policies that a test imports from its folder."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    registered = set(REGISTRY)
-    yield
-    for name in set(REGISTRY) - registered:
-        del REGISTRY[name]
-    for name in ("greedy_wrong", "greedy_broken"):
-        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Output folders are created before the work starts, and removed if it fails."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,21 @@ def work(folder: Path, finished: bool) -> None:
     if finished:
         (folder / "done.txt").write_text("done")
     fail(folder)
+
+
+def test_file_is_on_disk_before_it_has_its_name_and_then_the_name(tmp_path, monkeypatch):
+    steps = []
+    fsync, replace = os.fsync, Path.replace
+
+    def record_sync(handle):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        steps.append("sync of the folder" if is_folder else f"sync of {os.fstat(handle).st_size} bytes")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(Path, "replace", lambda self, target: (steps.append("rename"), replace(self, target))[1])
+    write_atomically(tmp_path / "file", lambda path: path.write_text("12345"))
+    assert steps == ["sync of 5 bytes", "rename", "sync of the folder"]
 
 
 def test_empty_output_folder_and_its_parents_are_removed_on_failure(tmp_path):

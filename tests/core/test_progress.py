@@ -63,7 +63,7 @@ def test_seconds_as_clock_time(seconds, text):
 def test_terminal_shows_bar_and_table():
     code = (
         "import larl; from larl import worlds;"
-        "larl.compare({'LARL': larl.LARL(5)}, {'drift': worlds.paper(1)}, horizon=1000, trials=1000, keep='summary')"
+        "larl.compare({'LARL': larl.LARL(5)}, {'drift': worlds.paper(1)}, horizon=1000, trials=4000, keep='summary')"
     )
     master, slave = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}

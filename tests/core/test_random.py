@@ -1,19 +1,19 @@
 """Random bits are splitmix64 exactly, and draws have the right distributions."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 from larl._core import random
+from larl._core.compile import kernel
 
 
-@numba.njit
+@kernel
 def sequence(key, count):
     return [random.random_bits(key, i) for i in range(count)]
 
 
-@numba.njit
+@kernel
 def normals(key, count):
     draws = np.empty((count, 2))
     for i in range(count):
@@ -21,12 +21,12 @@ def normals(key, count):
     return draws
 
 
-@numba.njit
+@kernel
 def picks(key, count, arms):
     return np.array([random.bits_to_index(random.random_bits(key, i), arms) for i in range(count)])
 
 
-@numba.njit
+@kernel
 def keys(seeds, trials):
     all_keys = []
     for seed in range(seeds):
@@ -67,7 +67,7 @@ def test_picks_are_even():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-@numba.njit
+@kernel
 def steps_of_draws(count):
     """The draws of each step in a row: two uniforms, a pick of 4, two normals, a pick of 4."""
     draws, bits = np.empty((count, 6)), random.empty_bits()
@@ -102,7 +102,7 @@ def test_first_draw_uses_first_bits_of_step():
     assert first_draws(bits) == (0.5 + 2**-24, 2)
 
 
-@numba.njit
+@kernel
 def first_draws(bits):
     copy = bits.copy()
     return random.uniform(bits), random.pick(copy, 4)

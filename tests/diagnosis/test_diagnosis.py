@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,8 +12,8 @@ import larl
 from larl.diagnosis import replay as replays
 from larl.diagnosis.build import make_log
 from larl.logs.table import read_table
+from tests.cli.running import run_here
 from tests.diagnosis.logs import constant_means, simulate_logs, stationary
-from tests.waiting import HANGS
 
 SCALES = [(1e-3, 0.0), (1e3, 0.0), (1.0, 1000.0), (-1.0, -1000.0)]
 
@@ -278,19 +276,14 @@ def test_csv_with_semicolons_and_byte_order_mark(drifting, tmp_path):
     np.testing.assert_allclose(log.reward, drifting.r)
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    code = [sys.executable, "-c", "from larl.cli import main; main()", "diagnose", *map(str, arguments)]
-    return subprocess.run(code, capture_output=True, text=True, check=False, timeout=HANGS)
-
-
 def test_command_writes_page_and_rejects_missing_column(drifting, tmp_path):
     log = tmp_path / "log.csv"
     drifting.rename(columns={"r": "points"}).to_csv(log, index=False)
-    rejected = run(log, "--out", tmp_path / "no")
+    rejected = run_here("diagnose", log, "--out", tmp_path / "no")
     assert rejected.returncode == 2
     assert len(rejected.stderr.strip().splitlines()) == 1
     assert "--reward NAME" in rejected.stderr
-    done = run(log, "--reward", "points", "--no-replay", "--out", tmp_path / "out")
+    done = run_here("diagnose", log, "--reward", "points", "--no-replay", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "drifting beyond noise? — yes" in done.stdout
     assert (tmp_path / "out" / "diagnosis.html").is_file()

@@ -1,20 +1,22 @@
 """An agent reproduces the engine's trial step by step, and its probabilities are exact."""
 
 import math
-from typing import Any
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pytest
 
 import larl
 from larl import worlds
-from larl._core.compile import entry_point, inner
-from larl._core.random import random_bits
-from larl.live.kernels import choose, forced_arm, sample_arm
-from larl.policies import Policy
+from larl._core.compile import kernel
+from larl.policies import REGISTRY, Policy, bind, register
+from larl.policies._deployment import Deployment
+from larl.policies._probabilities import argmax_normal_probabilities, forced_arm, sample_arm
 from tests.conftest import THREE_ARMS, world_of
 from tests.policies.test_live_functions import leaves
+from tests.stepping import Chooser
 
 STEPS = 60
 
@@ -43,13 +45,13 @@ def test_agent_reproduces_engine_trial(spec: Policy) -> None:
         assert agent.observe(decision, float(rewards[t])) == "learnt"
 
 
-@numba.njit
+@kernel
 def forced_counts(min_probability: float, available: Any, count: int, grid: int, counts: Any) -> None:
     for i in range(grid):
         counts[forced_arm(i / grid, min_probability, available, count)] += 1
 
 
-@numba.njit
+@kernel
 def probability_counts(probabilities: Any, grid: int, counts: Any) -> None:
     for i in range(grid):
         counts[sample_arm(i / grid, probabilities)] += 1
@@ -67,29 +69,6 @@ def test_arms_are_drawn_with_exact_probabilities_over_a_grid_of_u() -> None:
     assert counts.tolist() == [16, 0, 32, 16, 0]
 
 
-choose_once = inner(choose.__wrapped__)
-
-
-@entry_point  # cached, as the kernels of larl
-def draws(
-    state: Any, min_probability: float, available: Any, count: int, probabilities: Any, details: Any, counts: Any
-) -> None:
-    for t in range(count):
-        counts[
-            choose_once(
-                state,
-                np.zeros(0),
-                random_bits(np.uint64(1), t),
-                random_bits(np.uint64(2), t),
-                t,
-                min_probability,
-                available,
-                probabilities,
-                details,
-            )
-        ] += 1
-
-
 DRAWS = 100_000
 DRAWN_POLICIES = [larl.UCB(), larl.ThompsonSampling(), larl.Exp3(0.2, (-5.0, 5.0))]
 
@@ -100,8 +79,10 @@ def test_probabilities_match_frequencies_of_draws(spec: Policy, available: list[
     agent = larl.Agent(spec, 3, seed=1)
     for reward in np.random.default_rng(2).normal(size=12):
         agent.observe(agent.decide(), float(reward))
-    probabilities, details, counts = np.zeros(3), np.zeros(3), np.zeros(3, dtype=np.int64)
-    draws(agent.state, 0.05, np.array(available), DRAWS, probabilities, details, counts)
+    rules = Deployment(min_probability=0.05).rules("test", larl.Random(), ["0", "1", "2"])
+    chooser = Chooser(agent.state, 3, rules)
+    counts, _ = chooser.choose_often(DRAWS, available)
+    probabilities = chooser.probabilities
     assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.all(probabilities[available] >= 0.05)
     assert np.all(probabilities[~np.array(available)] == 0.0)
@@ -110,14 +91,13 @@ def test_probabilities_match_frequencies_of_draws(spec: Policy, available: list[
     )
 
 
+@kernel
+def largest_draw_probabilities(mean: Any, sd: Any, available: Any, out: Any) -> None:
+    argmax_normal_probabilities(mean, sd, available, out)
+
+
 def test_thompson_probabilities_match_simulation() -> None:
     """Checks the quadrature with standard deviations that differ by a factor of 10⁴."""
-    from larl.policies._probabilities import argmax_normal_probabilities
-
-    @numba.njit
-    def largest_draw_probabilities(mean: Any, sd: Any, available: Any, out: Any) -> None:
-        argmax_normal_probabilities(mean, sd, available, out)
-
     mean, sd = np.array([0.0, 0.1, 0.3, -1.0, 0.2]), np.array([1.0, 1e-4, 0.02, 3.0, 0.5])
     out = np.zeros(5)
     largest_draw_probabilities(mean, sd, np.ones(5, dtype=bool), out)
@@ -207,6 +187,71 @@ def test_refused_call_changes_nothing() -> None:
             call()
     assert agent.t == t
     assert all(np.array_equal(a, b) for a, b in zip(before, leaves(agent.state), strict=True))
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, 1e101, -1e200])
+def test_refused_reward_of_the_last_decision_changes_nothing(reward: float) -> None:
+    agent, twin = (larl.Agent(larl.DiscountedUCB(0.9), 2, seed=2) for _ in range(2))
+    decision = agent.decide()
+    with pytest.raises(larl.InvalidValue, match=re.escape(f"reward = {reward}")):
+        agent.observe(decision, reward)
+    assert agent.observe(decision, 1.0) == twin.observe(twin.decide(), 1.0) == "learnt"
+    assert agent.decide() == twin.decide()
+
+
+class InfiniteState(NamedTuple):
+    plays: Any
+
+
+@register(
+    InfiniteState,
+    lambda state, bits: 0,
+    lambda state, arm, reward: None,
+    predict=lambda state, arm: (math.inf, 1.0),
+)
+@dataclass(frozen=True)
+class Infinite(Policy):
+    def init(self, arms: int, **_: Any) -> Any:
+        return InfiniteState(np.zeros(arms))
+
+
+REGISTRY.pop("Infinite")  # other tests take all policies from there
+
+
+class StrictState(NamedTuple):
+    total: Any
+
+
+def strict_update(state: StrictState, arm: int, reward: float) -> None:
+    if reward < 0.0:
+        raise ValueError("negative")
+    state.total[arm] += reward
+
+
+bind(StrictState, lambda state, bits: 0, strict_update, predict=lambda state, arm: (state.total[arm], 1.0))
+
+
+@dataclass(frozen=True)
+class Strict(Policy):
+    def init(self, arms: int, **_: Any) -> Any:
+        return StrictState(np.zeros(arms))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_reward_that_an_own_update_refuses_changes_nothing(late: bool) -> None:
+    agent = larl.Agent(Strict(), 2)
+    decisions = [agent.decide() for _ in range(6 if late else 1)]
+    with pytest.raises(ValueError, match="negative") as caught:
+        agent.observe(decisions[0], -1.0)
+    assert "update" in caught.value.__notes__[0]
+    agent.observe(decisions[0], 2.0)
+    after = agent.decide()
+    assert (after.t, after.arm, after.expected) == (len(decisions), "0", 2.0)
+
+
+def test_infinite_prediction_is_refused() -> None:
+    with pytest.raises(larl.PolicyError, match=r"Infinite\(\) cannot decide: its prediction is infinite"):
+        larl.Agent(Infinite(), 2).decide()
 
 
 @pytest.mark.parametrize("name", ["", None, 0, np.array([1, 2])], ids=str)

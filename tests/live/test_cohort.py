@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import larl
-from larl.policies._pooling import POOLINGS, shared_arrays, stack_units, unit_arrays, unit_view
+from larl.policies._pooling import POOLINGS
 from tests.live.cohorts import BASE, SPEC, WORLD, leaves, same, step_by_hand
+from tests.stepping import units_of
 
 UNITS, ROUNDS, SEED = 5, 30, 3
 
@@ -69,15 +70,14 @@ def test_summary_of_cohorts_agrees_with_all_data() -> None:
     assert np.allclose(complete.curves()["sd"], summary.curves()["sd"], rtol=1e-9)
 
 
-def test_units_of_stacked_state_share_common_arrays() -> None:
-    state = SPEC.init(2)
-    units = stack_units(state, 3)
-    assert {array.shape[0] for array in unit_arrays(units)} == {3}
-    assert [id(array) for array in shared_arrays(units)] == [id(array) for array in shared_arrays(state)]
-    unit_view(units, 1).time[0] = 7
-    unit_view(units, 1).ridge.theta[0, 0] = 2.0
-    assert units.time.tolist() == [[0], [7], [0]]
-    assert unit_view(units, 2).ridge.theta[0, 0] == 2.0
+def test_units_of_a_memory_share_common_arrays() -> None:
+    units = units_of(SPEC.init(2), 3)
+    stacked = units.stacked()
+    units.state(1).time[0] = 7
+    units.state(1).ridge.theta[0, 0] = 2.0
+    assert stacked.time.tolist() == [[0], [7], [0]]
+    assert stacked.ridge.theta.shape == units.state(2).ridge.theta.shape
+    assert units.state(2).ridge.theta[0, 0] == 2.0
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import larl
-from larl.live.kernels import replay
 from larl.policies._partial_pooling import KAPPAS, partial_init
-from larl.policies._pooling import stack_units, unit_view
 from tests.live.cohorts import RegressionRows, step_by_hand
-from tests.stepping import predict
+from tests.stepping import learn, predict, units_of
 
 UNITS, ALPHA, RIDGE = 4, 0.7, 2.0
 NO_CONTEXT = np.zeros((1, 0))
@@ -96,17 +94,17 @@ def test_limits_of_partial_pooling_are_full_and_no_pooling(kappa: float) -> None
     """κ → ∞: one regression for all units. κ → 0: each unit's own regression, almost without a prior."""
     draws, start = np.random.default_rng(3), larl.LARL(1, ridge=RIDGE).init(2)
     units, rows = (
-        stack_units(partial_init(start.ridge, start.lags, 1, 1.0, (kappa / RIDGE,)), UNITS),
+        units_of(partial_init(start.ridge, start.lags, 1, 1.0, (kappa / RIDGE,)), UNITS),
         RegressionRows(1, 2, UNITS),
     )
     for _ in range(300):
         unit, arm, reward = int(draws.integers(UNITS)), int(draws.integers(2)), float(draws.normal())
-        replay(unit_view(units, unit), NO_CONTEXT, np.array([arm]), np.array([reward]), 0, 1)
+        learn(units.state(unit), arm, reward)
         rows.add(unit, arm, reward)
     x, own_rows = rows.context(2), [(x, r) for u, a, x, r in rows.rows if a == 1 and (u == 2 or kappa > 1.0)]
     prior = (RIDGE if kappa > 1.0 else kappa) * np.eye(x.size)
     v = prior + sum((np.outer(x, x) for x, _ in own_rows), np.zeros((x.size, x.size)))
-    mean, width = predict(unit_view(units, 2), 1)
+    mean, width = predict(units.state(2), 1)
     assert mean == pytest.approx(x @ np.linalg.solve(v, sum((r * x for x, r in own_rows), np.zeros(x.size))), abs=1e-5)
     assert width == pytest.approx(math.sqrt(x @ np.linalg.solve(v, x)), abs=1e-5)
 

@@ -8,7 +8,7 @@ import pytest
 
 import larl
 from larl._core.validation import InvalidValue
-from larl.live import compiled
+from larl.live import base
 from larl.policies import Policy
 from larl.policies import _state_memory as state_memory
 
@@ -62,7 +62,7 @@ def test_agents_with_usual_settings_create_one_state(kind: Any, monkeypatch: pyt
         return init(self, *given, **more)
 
     monkeypatch.setattr(kind, "init", counted)
-    compiled._shared.cache_clear()
+    base._shared_memory.cache_clear()
     for _ in range(3):
         larl.Agent(kind(s=5) if kind is larl.LARL else kind(), 2)
     assert len(created) == 1

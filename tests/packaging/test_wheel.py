@@ -60,6 +60,7 @@ def test_wheel_has_every_file_of_the_package_and_nothing_else(wheel):
     assert {f"{information}{name}" for name in ("METADATA", "entry_points.txt", "licenses/LICENSE")} <= names
 
 
+@pytest.mark.long
 def test_wheel_of_source_distribution_equals_wheel_of_source_tree(wheel, tmp_path):
     (other,) = build(tmp_path, ROOT, "--wheel").glob("*.whl")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(other) as two:
@@ -130,6 +131,7 @@ def test_compiled_code_runs(installed, tmp_path):
     assert list(cache.rglob("*.nbi"))
 
 
+@pytest.mark.long
 def test_comparison_of_packaged_example(installed):
     installed.larl("examples", "study")
     file = installed.folder / "study.toml"
@@ -141,6 +143,7 @@ def test_comparison_of_packaged_example(installed):
     assert {"result.nc", "regret.png"} <= {each.name for each in (installed.folder / "results").iterdir()}
 
 
+@pytest.mark.long
 def test_diagnosis_writes_its_page(installed):
     rows = "".join(f"{step},{step % 2},{(step * 7 % 5) / 4}\n" for step in range(12))
     (installed.folder / "log.csv").write_text("t,a,r\n" + rows, encoding="utf-8")
@@ -150,6 +153,7 @@ def test_diagnosis_writes_its_page(installed):
     assert json.loads((installed.folder / "diagnosis" / "diagnosis.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_service_answers_and_serves_its_page(installed):
     token = installed.larl("token", "create", "--role", "admin", "--storage", "sqlite:///study.db").strip()
     with installed.serving() as address:

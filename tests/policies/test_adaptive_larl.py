@@ -3,13 +3,13 @@
 import math
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 import larl
 from larl import worlds
+from larl._core.compile import kernel
 from larl.policies.adaptive_larl import members as module
 from larl.policies.adaptive_larl.ensemble import (
     NEGLIGIBLE_LOG_WEIGHT,
@@ -24,18 +24,18 @@ from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
 
-@numba.njit
+@kernel
 def beliefs(state, member, arm):
     mean, leverage = predict_member(state, member, arm)
     return mean, leverage, noise_variance(state, member)
 
 
-@numba.njit
+@kernel
 def learn_only(state, arm, reward):
     update_members(state, arm, reward)
 
 
-@numba.njit
+@kernel
 def mixed(state, arm):
     return mixture(state, arm)
 

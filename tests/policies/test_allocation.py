@@ -10,34 +10,26 @@ import pytest
 from scipy import integrate, stats
 
 import larl
-from larl._core.compile import copy_fields, entry_point
-from larl._core.random import empty_bits, seed_bits
-from larl.live.kernels import replay
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl.policies import Policy
 from larl.policies._allocation import ALPHA_POLICIES, THOMPSON_POLICIES, Allocation, allocation_rule, mean_logistic
-from larl.policies._deployment import Deployment, draw_arm
+from larl.policies._deployment import Deployment
+from tests.stepping import Chooser, learn_all
 
 ARMS = ("nothing", "prompt")
 DRAWS = 4_000
 
 
-@entry_point
-def _probabilities(state: Any, rules: Any, available: Any, out: Any) -> None:
-    bits = empty_bits()
-    seed_bits(bits, np.uint64(0))
-    draw_arm(state, rules, 0, bits, np.uint64(0), available, out)
-
-
-@entry_point
+@kernel
 def _mean_logistic(mean: float, sd: float, slope: float, log_c: float, k: float) -> float:
     return mean_logistic(mean, sd, slope, log_c, k)
 
 
 def state_after(policy: Policy, arms: int, rewards: list[tuple[int, float]]) -> Any:
     """Return the State after these arms and rewards."""
-    state = copy_fields(policy.init(arms))
-    played, values = np.array([arm for arm, _ in rewards]), np.array([reward for _, reward in rewards])
-    replay(state, np.zeros((len(rewards), 0)), played.astype(np.int64), values.astype(float), 0, len(rewards))
+    state = copy_state(policy.init(arms))
+    learn_all(state, [arm for arm, _ in rewards], [reward for _, reward in rewards])
     return state
 
 
@@ -50,9 +42,9 @@ def probabilities(
 ) -> Any:
     """Return the action probabilities after these arms and rewards."""
     rules = Deployment(allocation=allocation).rules("test", policy, [str(arm) for arm in range(arms)])
-    out = np.zeros(arms)
-    _probabilities(state_after(policy, arms, rewards), rules, np.array(available or [True] * arms), out)
-    return out
+    chooser = Chooser(state_after(policy, arms, rewards), arms, rules)
+    chooser.choose(0, available or True)
+    return chooser.probabilities
 
 
 def draws(arms: int, steps: int, seed: int = 0) -> list[tuple[int, float]]:

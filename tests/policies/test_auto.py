@@ -2,13 +2,13 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 import scipy.linalg
 from scipy import stats
 
 import larl
+from larl._core.compile import kernel
 from larl.policies.auto.layout import (
     AR_STATE,
     BINARY,
@@ -37,7 +37,7 @@ FORMS = [
 ]
 
 
-@numba.njit
+@kernel
 def compiled_steps(x, fields, kind, arms, rewards, inflation, seen, level, contexts):
     for row in range(0, x.shape[0], fields.end):
         errors, block = seen, x[row : row + fields.end]
@@ -55,12 +55,12 @@ def take_steps(x, fields, kind, arms, rewards, inflation, seen, level=(0.0, 0.0,
     compiled_steps(x, fields, kind, arms, rewards, inflation, seen, np.array(level[: kind.arms]), contexts)
 
 
-@numba.njit
+@kernel
 def replay_steps(x, fields, kind, history, born, first, end, seen, prior_square):
     replay_filter(x, fields, kind, history, born, first, end, seen, prior_square, 1.0, np.zeros(kind.arms))
 
 
-@numba.njit
+@kernel
 def set_parameters(x, fields, kind):
     for row in range(0, x.shape[0], fields.end):
         to_parameters(x[row : row + fields.end], fields, kind)

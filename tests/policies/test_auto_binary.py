@@ -2,12 +2,12 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 import larl
+from larl._core.compile import kernel
 from larl._core.random import policy_bits
 from larl.policies.auto.binary import PROBIT_SCALE, probit
 from larl.policies.auto.layout import (
@@ -29,12 +29,12 @@ from tests.stepping import decide, learn
 TINY = larl.Auto(orders=(1, 2), particles=16)
 
 
-@numba.njit
+@kernel
 def observe(x, fields, kind, t, arm, reward, context):
     measurement_update(x, fields, kind, t, arm, reward, 1.0, context, 0)
 
 
-@numba.njit
+@kernel
 def tabulated(u):
     return probit(u)
 
@@ -211,7 +211,7 @@ def test_two_values_are_learnt_as_zero_and_one(low, high):
     assert other.smc.rewards[0] == BINARY
 
 
-@numba.njit
+@kernel
 def bonus_of(mean, variance, level, alpha):
     return probability_bonus(mean, variance, level, alpha)
 

@@ -2,16 +2,16 @@
 
 import math
 
-import numba
 import numpy as np
 
+from larl._core.compile import kernel
 from larl.policies.auto.layout import AR_STATE, CONTINUOUS, ModelKind, field_offsets
 from larl.policies.auto.proposal import GaussianProposal, fit_proposal, proposal_to_prior
 from larl.policies.auto.resampling import systematic_resample
 from larl.policies.auto.soa import LANES
 
 
-@numba.njit
+@kernel
 def resampled(x, fields, evidence, u):
     systematic_resample(x, fields, evidence, u)
 
@@ -29,7 +29,7 @@ def test_resampling_copies_in_proportion_to_weight():
     np.testing.assert_allclose(data[:, fields.log_weight], evidence - math.log(2 * LANES))
 
 
-@numba.njit
+@kernel
 def fitted(x, fields, size, normal, mean, precision):
     fit_proposal(x, fields.end, fields.theta, fields.log_weight, size, 0.0, normal)
     proposal_to_prior(normal, size, mean, precision)

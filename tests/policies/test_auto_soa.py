@@ -2,10 +2,10 @@
 
 import operator
 
-import numba
 import numpy as np
 import pytest
 
+from larl._core.compile import kernel
 from larl.policies.auto.soa import (
     LANES,
     MAX_EXP,
@@ -87,7 +87,7 @@ def test_every_operation_has_a_case():
 def test_compiled_operation_equals_reference_bit_for_bit(name):
     x = rows(1)
     before = x.copy()
-    numba.njit(CASES[name])(x)
+    kernel(CASES[name])(x)
     assert x[3].tobytes() == np.asarray(expected(name, before)).tobytes()
     assert x[:3].tobytes() == before[:3].tobytes()
 
@@ -95,7 +95,7 @@ def test_compiled_operation_equals_reference_bit_for_bit(name):
 @pytest.mark.parametrize("name", OPERATORS)
 def test_compiled_operator_equals_numpy_bit_for_bit(name):
     x = rows(2)
-    numba.njit(OPERATORS[name])(x)
+    kernel(OPERATORS[name])(x)
     count = 3 if "c" in name else 2
     assert x[3].tobytes() == NUMPY[name](*x[:count]).tobytes()
 
@@ -112,19 +112,19 @@ def test_maximum_and_minimum_return_the_second_number_beside_nan():
     for name in ("maximum", "minimum"):
         x = rows(4)
         x[0, 2] = np.nan
-        numba.njit(CASES[name])(x)
+        kernel(CASES[name])(x)
         assert x[3, 2] == x[1, 2]
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.3, 20.0, 690.0])
 def test_exponential_function_is_accurate(scale):
     x = np.random.default_rng(5).uniform(-scale, scale, size=(2, LANES))
-    numba.njit(lambda x: store(x, 1, exp(load(x, 0))))(x)
+    kernel(lambda x: store(x, 1, exp(load(x, 0))))(x)
     np.testing.assert_allclose(x[1], np.exp(x[0]), rtol=2e-15)
 
 
 def test_exponential_function_limits_its_argument():
     x = np.zeros((2, LANES))
     x[0, :4] = -np.inf, -1e300, 1e300, np.inf
-    numba.njit(lambda x: store(x, 1, exp(load(x, 0))))(x)
+    kernel(lambda x: store(x, 1, exp(load(x, 0))))(x)
     np.testing.assert_allclose(x[1, :5], np.exp([-MAX_EXP, -MAX_EXP, MAX_EXP, MAX_EXP, 0.0]), rtol=2e-15)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.statespace import online_em
 from larl.statespace.forward_filter import forward_path
 from larl.worlds import LatentMarkov, random_markov
@@ -28,7 +28,7 @@ MODEL: dict[str, Any] = {"transition": WORLD.transition, "means": WORLD.means, "
 def test_given_model_is_batch_ridge_regression_on_the_exact_belief(spec: larl.BeliefLinUCB) -> None:
     draws = np.random.default_rng(1)
     arms, rewards = draws.integers(3, size=25), draws.normal(size=25)
-    beliefs, state = forward_path(WORLD, arms, rewards), copy_fields(spec.init(3, world=WORLD))
+    beliefs, state = forward_path(WORLD, arms, rewards), copy_state(spec.init(3, world=WORLD))
     for t in range(25):
         bound = np.empty(3)
         for arm in range(3):
@@ -47,7 +47,7 @@ def standardised_rewards(steps: int) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return a State of two states and two arms after `steps` rewards, the arms, and the rewards that it used."""
     draws = np.random.default_rng(5)
     arms, rewards = draws.integers(2, size=steps), draws.normal(size=steps)
-    state = copy_fields(larl.BeliefLinUCB(2, persistence=0.8).init(2))
+    state = copy_state(larl.BeliefLinUCB(2, persistence=0.8).init(2))
     for arm, reward in zip(arms, rewards, strict=True):
         learn(state, int(arm), float(reward))
     centre, width = state.first.standard
@@ -105,7 +105,7 @@ def test_online_em_equals_smoothing_with_missing_rewards() -> None:
     prior, draws = online_em.online_em_init(2, 2, 0.2), np.random.default_rng(6)
     arms, rewards = draws.integers(2, size=8), draws.normal(size=8)
     rewards[[0, 3, 4]] = np.nan
-    state = copy_fields(larl.BeliefLinUCB(2, persistence=0.2).init(2)).inner
+    state = copy_state(larl.BeliefLinUCB(2, persistence=0.2).init(2)).inner
     for arm, reward in zip(arms, rewards, strict=True):
         learn(state, int(arm), float(reward))
     exact = smoothed_averages(prior, arms, rewards)
@@ -117,7 +117,7 @@ def test_online_em_equals_smoothing_with_missing_rewards() -> None:
 def test_online_em_finds_the_parameters() -> None:
     # 6,000 random arms: the weight of the latest reward is 0.005, so a mean is an average of about 100 rewards.
     world = LatentMarkov(((0.95, 0.05), (0.1, 0.9)), ((0.0, 3.0), (2.0, -1.0)), sigma_r=0.5)
-    state, draws = copy_fields(larl.BeliefLinUCB(2).init(2)), np.random.default_rng(0)
+    state, draws = copy_state(larl.BeliefLinUCB(2).init(2)), np.random.default_rng(0)
     for x in world.path(6_000, seed=1):
         arm = int(draws.integers(2))
         learn(state, arm, world.means[x][arm] + 0.5 * float(draws.normal()))

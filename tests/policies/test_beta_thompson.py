@@ -3,7 +3,6 @@
 import math
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -11,6 +10,7 @@ from scipy.special import betainc, betaincinv, betaln, expit, logit
 from scipy.stats import beta, norm
 
 import larl
+from larl._core.compile import kernel
 from larl._core.random import empty_bits, seed_bits
 from larl.policies._beta import log_peak, log_ratio, logit_cdf, logit_draw
 from larl.policies._beta_thompson import beta_sample_probabilities
@@ -21,12 +21,12 @@ PRIOR = (0.7, 1.6)
 SHAPES = [(1.0, 1.0), (0.5, 0.5), (0.001, 0.02), (0.3, 1000.0), (30.0, 4.0), (2.5, 40_000.0), (0.001, 1e6), (1e6, 2e6)]
 
 
-@numba.njit
+@kernel
 def cdf_at(y, a, b):
     return logit_cdf(y, a, b, math.exp(log_peak(a, b) + log_ratio(y, a, b)))
 
 
-@numba.njit
+@kernel
 def draw_many(a, b, size, seed):
     bits, draws = empty_bits(), np.empty(size)
     seed_bits(bits, np.uint64(seed))
@@ -35,7 +35,7 @@ def draw_many(a, b, size, seed):
     return draws
 
 
-@numba.njit
+@kernel
 def probabilities_of(plays, total, prior, available):
     out = np.full(plays.size, np.nan)
     beta_sample_probabilities(plays, total, prior[0], prior[1], available, out)

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.policies import Policy
 from larl.policies._bounds import MAX_STEPS, check_state, state_arrays, state_bounds
-from larl.policies._pooling import pooled_state, stack_units
+from larl.policies._pooling import pooled_state
 from tests.conftest import world_of
-from tests.stepping import learn
+from tests.stepping import learn, units_of
 
 STEPS = 260
 
 
 def initial_state(spec: Policy) -> Any:
-    return copy_fields(spec.init(3, horizon=STEPS, world=world_of(spec)))
+    return copy_state(spec.init(3, horizon=STEPS, world=world_of(spec)))
 
 
 def undeclared(state: Any) -> set[str]:
@@ -39,14 +39,14 @@ POOLED += [larl.CohortLARL(s=2), larl.CohortLARL(s=2, context=3), larl.CohortAut
 @pytest.mark.parametrize("spec", POOLED, ids=str)
 @pytest.mark.parametrize("pooling", ["full", "partial"])
 def test_every_whole_number_of_a_pooled_state_has_bounds(spec: Policy, pooling: str) -> None:
-    state = pooled_state(spec, copy_fields(spec.init(3)), pooling)
+    state = pooled_state(spec, copy_state(spec.init(3)), pooling)
     assert undeclared(state) == set()
-    check_state(state, stack_units(copy_fields(state), 4))
+    check_state(state, units_of(state, 4).stacked())
 
 
 def test_play_stays_in_bounds(spec: Policy) -> None:
     initial, draws = initial_state(spec), np.random.default_rng(1)
-    state = copy_fields(initial)
+    state = copy_state(initial)
     for t in range(STEPS):
         is_missing = t % 11 == 3 or 150 <= t < 160
         learn(state, int(draws.integers(3)), math.nan if is_missing else round(float(draws.normal()), 1))
@@ -64,7 +64,7 @@ def test_number_out_of_bounds_is_named() -> None:
         ("ridge.theta", (0, 0), math.inf, r"state ridge\.theta contains an infinite number"),
         ("ridge.theta", (0, 0), math.nan, r"state ridge\.theta contains nan"),
     ):
-        state = copy_fields(initial)
+        state = copy_state(initial)
         state_arrays(state)[name][index] = value
         with pytest.raises(ValueError, match=message):
             check_state(initial, state)

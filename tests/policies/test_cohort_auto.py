@@ -7,33 +7,54 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
-from larl.live.files import pack_state, unpack_state
+from larl._core.states import Memory, copy_state
 from larl.policies import Policy
-from larl.policies._pooling import pooled_state, stack_units, unit_view
-from larl.policies.auto.pooled import pooled_auto_state
+from larl.policies._pooling import pooled_state
 from larl.policies.cohort_auto import COHORT_DISCOUNT, DISCOUNT, MAX_CHANGE
 from larl.worlds import Simulator
 from tests.live.cohorts import BASE, leaves, step_by_hand
 from tests.policies.test_finite import KINDS
-from tests.stepping import learn, predict
+from tests.stepping import learn, predict, units_of
 
 UNITS = 3
 
 
-def units_of(policy: Policy, pooling: str) -> Any:
-    return stack_units(pooled_state(policy, copy_fields(policy.init(2)), pooling), UNITS)
+def pooled_units(policy: Policy, pooling: str) -> Memory:
+    return units_of(pooled_state(policy, copy_state(policy.init(2)), pooling), UNITS)
+
+
+class AutoOnly:
+    """The units of a CohortAuto whose CohortLARL forgets every reward: their predictions are those of Auto."""
+
+    def __init__(self) -> None:
+        self.units = pooled_units(larl.CohortAuto(), "partial")
+        self.arrays = leaves(self.units.stacked().inner)
+        self.initial = [array.copy() for array in self.arrays]
+
+    def learn(self, unit: int, arm: int, reward: float) -> None:
+        learn(self.units.state(unit), arm, reward)
+        for array, initial in zip(self.arrays, self.initial, strict=True):
+            array[...] = initial
+
+
+def test_auto_learns_as_it_does_alone() -> None:
+    state, alone, draws = larl.CohortAuto().init(2), larl.Auto().init(2), np.random.default_rng(6)
+    for t in range(90):
+        arm, reward = int(draws.integers(2)), math.nan if t % 7 == 3 else float(draws.normal())
+        for each in (state, alone):
+            learn(each, arm, reward)
+    assert all(np.array_equal(one, other) for one, other in zip(leaves(state.alone), leaves(alone), strict=True))
 
 
 def test_prediction_is_the_average_weighted_by_errors() -> None:
     """Both parts learn as they do without the other; the weights are computed here, from their predictions."""
-    both, together = (units_of(policy, "partial") for policy in (larl.CohortAuto(), larl.CohortLARL()))
-    alone = stack_units(pooled_auto_state(larl.Auto().init(2)), UNITS)
+    both, together = (pooled_units(policy, "partial") for policy in (larl.CohortAuto(), larl.CohortLARL()))
+    alone = AutoOnly()
     draws, changes, squares = np.random.default_rng(4), np.zeros(UNITS), []
     simulators, all_changes, weights = [Simulator(BASE, 3, unit) for unit in range(UNITS)], [], []
     for step in range(40 * UNITS):
         unit = step % UNITS
-        views = [unit_view(stacked, unit) for stacked in (both, together, alone)]
+        views = [stacked.state(unit) for stacked in (both, together, alone.units)]
         ages = COHORT_DISCOUNT ** np.arange(len(squares))[::-1]
         prior = float(ages @ all_changes / ages.sum() / (1.0 - DISCOUNT)) if squares else 0.0
         weight = 1.0 / (1.0 + math.exp(-prior - changes[unit]))
@@ -57,8 +78,9 @@ def test_prediction_is_the_average_weighted_by_errors() -> None:
             change = min(max((errors[0] - errors[1]) / (2.0 * variance), -MAX_CHANGE), MAX_CHANGE)
             all_changes.append(change)
             changes[unit] = DISCOUNT * changes[unit] + change
-        for view in views:
+        for view in views[:2]:
             learn(view, arm, reward)
+        alone.learn(unit, arm, reward)
         simulators[unit].advance(arm)
     assert min(weights) < 0.45
     assert max(weights) > 0.55
@@ -97,9 +119,9 @@ def test_decisions_do_not_depend_on_offset_and_unit() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_of_partial_pooling_stays_finite(kind: str) -> None:
-    draws, units = np.random.default_rng(0), units_of(larl.CohortAuto(), "partial")
+    draws, units = np.random.default_rng(0), pooled_units(larl.CohortAuto(), "partial")
     for t in range(90):
-        unit, arm = unit_view(units, t % UNITS), int(draws.integers(2))
+        unit, arm = units.state(t % UNITS), int(draws.integers(2))
         learn(unit, arm, math.nan if draws.random() < 0.1 else KINDS[kind](arm, t, draws))
         assert all(np.isfinite(array).all() for array in leaves(unit)), t
         assert not any(math.isinf(each) for arm in range(2) for each in predict(unit, arm)), t
@@ -119,18 +141,19 @@ def test_treatment_is_tried_if_all_rewards_of_the_control_are_equal(pooling: str
 
 
 def test_one_outlier_does_not_decide_the_weights() -> None:
-    units, draws = units_of(larl.CohortAuto(), "partial"), np.random.default_rng(1)
+    units, draws = pooled_units(larl.CohortAuto(), "partial"), np.random.default_rng(1)
     for t in range(60):
-        learn(unit_view(units, t % UNITS), t % 2, float(draws.normal()))
-    before = units.changes[0, 0]
-    learn(unit_view(units, 0), 0, 1e9)
-    assert abs(units.changes[0, 0] - before) <= (1.0 - DISCOUNT) * abs(before) + MAX_CHANGE
+        learn(units.state(t % UNITS), t % 2, float(draws.normal()))
+    changes = units.stacked().changes
+    before = changes[0, 0]
+    learn(units.state(0), 0, 1e9)
+    assert abs(changes[0, 0] - before) <= (1.0 - DISCOUNT) * abs(before) + MAX_CHANGE
 
 
 def test_units_that_differ_much_gain_over_pooling_and_lose_little_to_learning_alone() -> None:
-    """6 cohorts of 20 units that share no parameter: clearly better than CohortLARL, within 15% of Auto alone."""
+    """4 cohorts of 20 units that share no parameter: clearly better than CohortLARL, within 15% of Auto alone."""
     world = larl.worlds.random_population(larl.worlds.paper(5), 120, 1.0, 11)
-    options: dict[str, Any] = {"horizon": 80, "trials": 6, "seed": 3, "units": 20, "progress": False}
+    options: dict[str, Any] = {"horizon": 80, "trials": 4, "seed": 3, "units": 20, "progress": False}
     pooled = larl.compare(
         {"LARL": larl.CohortLARL(), "Auto": larl.CohortAuto()}, world, pooling="partial", **options
     ).total()
@@ -140,25 +163,3 @@ def test_units_that_differ_much_gain_over_pooling_and_lose_little_to_learning_al
     assert gain.mean() > 3.0 * gain.std(ddof=1) / math.sqrt(gain.size)
     loss = auto_regret - 1.15 * alone
     assert loss.mean() < 3.0 * loss.std(ddof=1) / math.sqrt(loss.size)
-
-
-def test_files_of_units_whose_autos_learnt_alone_are_read() -> None:
-    """The Autos learn again, one unit after another; everything else is as in the file."""
-    together = units_of(larl.CohortAuto(), "partial")
-    auto, draws = stack_units(larl.Auto().init(2), UNITS), np.random.default_rng(6)
-    for t in range(20 * UNITS):
-        arm, reward = int(draws.integers(2)), float(draws.normal(3.0))
-        for stacked in (together, auto):
-            learn(unit_view(stacked, t % UNITS), arm, reward)
-    values = {name: value for name, value in pack_state(together).items() if not name.startswith("alone.")}
-    values |= {f"alone.{name}": value for name, value in pack_state(auto).items()}
-    found, expected = units_of(larl.CohortAuto(), "partial"), units_of(larl.CohortAuto(), "partial")
-    unpack_state(values, found, pooled_state(larl.CohortAuto(), larl.CohortAuto().init(2), "partial"))
-    for unit in range(UNITS):
-        history, offset = auto.smc.history, auto.smc.offset[unit, 0]
-        for t in range(20):
-            learn(unit_view(expected.alone, unit), history.arm[unit, t], offset + history.reward[unit, t])
-    for one, other in ((found.alone, expected.alone), (found.inner, together.inner)):
-        assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
-    with pytest.raises(ValueError, match=r"smc\.time"):
-        unpack_state(values | {"alone.smc.time": values["alone.smc.time"] | {"data": ""}}, found, unit_view(found, 0))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.policies._partial_pooling import DROPPED
-from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.policies._pooling import pooled_state
 from larl.policies._shared_scale import FIRST
 from larl.policies.cohort_larl import INDICATOR_PENALTY, PRECISIONS, hierarchical_init
 from tests.live.cohorts import BASE, leaves, step_by_hand
 from tests.policies.test_finite import KINDS
-from tests.stepping import learn, predict
+from tests.stepping import learn, predict, units_of
 
 UNITS, S, ALPHA, PENALTY = 3, 3, 0.7, 2.0
 SIZE = 1 + 2 * 2 * S
@@ -132,21 +132,23 @@ def test_unlikely_precisions_are_not_updated_and_predictions_stay_the_same() -> 
         played.append((unit, arm, draws.normal() + (0.5, -0.5)[arm]))  # the units are equal
 
     def learnt(candidates: Any) -> Any:
-        stacked = stack_units(hierarchical_init(copy_fields(base), candidates), units)
+        stacked = units_of(hierarchical_init(copy_state(base), candidates), units)
         for unit, arm, reward in played:
-            learn(unit_view(stacked, unit), arm, reward)
+            learn(stacked.state(unit), arm, reward)
         return stacked
 
-    stacked = learnt(PRECISIONS)
+    memory = learnt(PRECISIONS)
+    stacked = memory.stacked()
     kept = np.flatnonzero(stacked.evidence[:, 0] < DROPPED)
     assert 1 <= kept.size < len(PRECISIONS)
-    few = learnt([PRECISIONS[i] for i in kept])
+    few_memory = learnt([PRECISIONS[i] for i in kept])
+    few = few_memory.stacked()
     assert few.evidence.tolist() == stacked.evidence[kept].tolist()
     rows = np.ravel([[2 * i, 2 * i + 1] for i in kept])
     assert few.pooled.theta.tolist() == stacked.pooled.theta[rows].tolist()
     for unit in range(units):
         for arm in range(2):
-            assert predict(unit_view(few, unit), arm) == predict(unit_view(stacked, unit), arm)
+            assert predict(few_memory.state(unit), arm) == predict(memory.state(unit), arm)
 
 
 def test_missing_rewards_leave_empty_lags() -> None:
@@ -179,9 +181,9 @@ def test_decisions_do_not_depend_on_offset_and_unit(pooling: str) -> None:
 @pytest.mark.parametrize("penalty", [1e-6, 3.0, 1e6])
 def test_state_of_partial_pooling_stays_finite(kind: str, penalty: float) -> None:
     policy, draws = larl.CohortLARL(s=2, penalty=penalty), np.random.default_rng(0)
-    units: Any = stack_units(pooled_state(policy, policy.init(2), "partial"), 2)
+    units: Any = units_of(pooled_state(policy, policy.init(2), "partial"), 2)
     for t in range(110):
-        unit, arm = unit_view(units, t % 2), int(draws.integers(2))
+        unit, arm = units.state(t % 2), int(draws.integers(2))
         learn(unit, arm, math.nan if draws.random() < 0.1 else KINDS[kind](arm, t, draws))
         assert all(np.isfinite(array).all() for array in leaves(unit)), t
 

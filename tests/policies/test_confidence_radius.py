@@ -2,11 +2,11 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
 import larl
+from larl._core.compile import kernel
 from larl.policies._confidence_radius import radius
 from larl.policies._lags import dense_context
 from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta
@@ -17,7 +17,7 @@ from tests.stepping import learn
 from tests.theory.test_theory import steady_predictions
 
 
-@numba.njit
+@kernel
 def radius_of(state, arm):
     return radius(state, arm)
 

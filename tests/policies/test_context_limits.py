@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.policies import Policy
 from larl.policies._bounds import check_state
 from larl.policies._context_scale import FIRST
@@ -30,7 +30,7 @@ def test_agents_with_the_oracle_refuse_contexts() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_steps_with_a_reward_have_an_arm_in_files(spec: Policy) -> None:
     initial = spec.init(2)
-    state = copy_fields(initial)
+    state = copy_state(initial)
     state.first_arm[0], state.is_missing[0] = -1, True
     check_state(initial, state)
     state.is_missing[0] = False

@@ -5,15 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
 import larl
 from larl import worlds
-from larl._core.compile import copy_fields
-from larl.live.kernels import replay
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl.policies import Policy
 from larl.policies._bounds import check_state, state_arrays, state_bounds
 from larl.policies._context_scale import FIRST, LARGEST_STANDARD
@@ -22,7 +21,7 @@ from larl.policies.shared_larl import model as _shared
 from larl.worlds import Simulator
 from larl.worlds.variants import Contextual
 from tests.policies.test_live_functions import leaves
-from tests.stepping import decide
+from tests.stepping import decide, learn_all
 
 BASE = replace(worlds.paper(1), start="stationary")
 ETA = [[1.5, 0.0, -1.0], [-1.5, 0.5, 0.0]]
@@ -34,7 +33,7 @@ Floats = Any
 
 def learn(state: Any, context: Floats, arm: int, reward: float) -> None:
     """Update a State with a step; nan means that the reward is missing."""
-    replay(state, np.array([context], dtype=float), np.array([arm]), np.array([float(reward)]), 0, 1)
+    learn_all(state, [arm], [reward], [context])
 
 
 def played(spec: Policy, contexts: Floats, seed: int = 0) -> list[int]:
@@ -113,7 +112,7 @@ def test_scale_of_contexts_is_that_of_the_first_ones(spec: Policy) -> None:
 def test_first_steps_are_learnt_again_on_the_last_scale(spec: Policy) -> None:
     """After FIRST steps the State is that of a policy that had the final scale from the beginning."""
     state, draws = spec.init(2), np.random.default_rng(8)
-    inner, rows = copy_fields(state.initial), []
+    inner, rows = copy_state(state.initial), []
     for t in range(FIRST):
         rows.append((draws.normal(size=3), t % 2, draws.normal() if t % 6 else math.nan))
         learn(state, *rows[-1])
@@ -183,12 +182,16 @@ CONTEXTS = {
 REWARDS = {"normal": 1.0, "huge": 1e100, "tiny": 1e-300, "constant": 0.0, "one outlier": 1.0}
 
 
+# Ordinary rewards with all contexts, ordinary contexts with all rewards, and the largest with each other.
+BOTH = [(each, "normal") for each in CONTEXTS] + [("binary", each) for each in REWARDS if each != "normal"]
+BOTH += [("huge", "huge"), ("from tiny to huge", "huge"), ("huge", "tiny"), ("tiny", "huge"), ("constant", "constant")]
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("contexts", CONTEXTS)
-@pytest.mark.parametrize("rewards", REWARDS)
+@pytest.mark.parametrize(("contexts", "rewards"), BOTH)
 def test_state_stays_finite_and_in_bounds(spec: Policy, contexts: str, rewards: str) -> None:
     initial, draws = spec.init(3), np.random.default_rng(0)
-    state = copy_fields(initial)
+    state = copy_state(initial)
     whole = {name for name, array in state_arrays(state).items() if array.dtype.kind != "f"}
     assert whole <= set(state_bounds(initial, state))
     for t in range(100):
@@ -218,7 +221,7 @@ def test_kalman_oracle_knows_the_effects() -> None:
 TIED = [[0, 2, 3], [1, 4, 5]]  # indices of an arm's intercept and effects in a tied member
 
 
-@numba.njit
+@kernel
 def update_only(state, arm, reward):
     update_members(state, arm, reward)
 
@@ -256,10 +259,10 @@ def test_members_of_order_0_are_regressions_on_the_context(member_kind: str) -> 
             assert found == pytest.approx(theta[[each, 2 + each, 4 + each]], abs=1e-9)
 
 
-gradient_and_curvature = numba.njit(
+gradient_and_curvature = kernel(
     lambda state, k: _shared.gradient_and_curvature(state.window, state.prior, state.modes, k, state.work)
 )
-objective = numba.njit(
+objective = kernel(
     lambda state, k, theta: _shared.objective(state.window, state.prior, state.modes, k, theta, state.work.inverse)
 )
 
@@ -274,7 +277,7 @@ def residuals(state: Any, theta: Floats, s: int) -> Floats:
     return np.array([y[t] - theta[:s] @ y[t - s : t][::-1] for t in range(s, entries)])
 
 
-@numba.njit
+@kernel
 def compiled_residuals(state, theta, s, out):
     _shared.write_readings(state.window, theta, state.modes.sign[0], state.work.inverse, s)
     for i in range(out.size):

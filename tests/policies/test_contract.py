@@ -11,8 +11,8 @@ from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_enable_stats
 
 import larl
-from larl._core.compile import copy_fields
 from larl._core.random import policy_bits
+from larl._core.states import copy_state
 from larl.policies import REGISTRY, Policy, from_dict, from_json
 from larl.worlds import Simulator
 from tests.conftest import SPECS, THREE_ARMS, world_of
@@ -82,9 +82,9 @@ def test_kernels_release_every_array(spec):
 
 def test_act_is_pure_and_update_changes_only_its_own_state(spec):
     state, other = fresh(spec), fresh(spec)
-    untouched, rng = copy_fields(other), np.random.default_rng(0)
+    untouched, rng = copy_state(other), np.random.default_rng(0)
     for t in range(HORIZON):
-        before = copy_fields(state)
+        before = copy_state(state)
         bits = int(policy_bits(SEED, 0, t))
         assert decide(state, bits) == decide(state, bits)
         assert same(state, before)

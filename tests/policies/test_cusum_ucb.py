@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from tests.policies.test_live_functions import simulate_choices
 from tests.stepping import decide, learn
 
@@ -93,7 +93,7 @@ def test_probabilities_are_exploration_and_the_largest_bound(available):
     state, alpha = larl.CUSUMUCB(alpha=0.3).init(3), 0.3
     for t in range(30):
         learn(state, t % 3, float(t % 3))
-    out, _, _ = simulate_choices(copy_fields(state), available)
+    out, _, _ = simulate_choices(copy_state(state), available)
     expected = np.where(available, alpha / sum(available), 0.0)
     expected[2] += 1.0 - alpha
     assert out == pytest.approx(expected, abs=1e-15)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields, entry_point
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl.policies._contract import predict
 from larl.worlds import Simulator
 from tests.conftest import THREE_ARMS
@@ -15,7 +16,7 @@ from tests.stepping import decide, learn
 ARMS = 3
 
 
-@entry_point
+@kernel
 def prediction(state, arm):
     return predict(state, arm)
 
@@ -119,7 +120,7 @@ def test_first_steps_are_random_and_add_no_row():
 
 def test_standardised_decisions_ignore_offset_and_unit():
     spec, rng = larl.DiscountedLinUCB(1, 0.95, standardise=True), np.random.default_rng(1)
-    state, other = spec.init(2), copy_fields(spec.init(2))
+    state, other = spec.init(2), copy_state(spec.init(2))
     for t in range(80):
         arm, reward = decide(state, t), round(float(rng.normal()), 3)
         assert decide(other, t) == arm

@@ -2,16 +2,16 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
 import larl
+from larl._core.compile import kernel
 from larl.policies.exp3 import probability
 from tests.stepping import decide, learn
 
 
-@numba.njit
+@kernel
 def probability_of(state, arm):
     return probability(state, arm)
 

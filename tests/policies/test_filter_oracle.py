@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl.statespace.kalman import current_offset
 from larl.worlds import LatentGLM, Simulator, binary
 from larl.worlds.families import GAUSSIAN, RewardFamily, log_likelihood
@@ -23,7 +23,7 @@ PARTICLES = 4000
 PER_ERROR = math.sqrt(4.0 / PARTICLES)
 
 
-@numba.njit
+@kernel
 def log_likelihoods(family: RewardFamily, etas: Any, sd: float, reward: float) -> Any:
     out = np.empty(etas.size)
     for i in range(etas.size):
@@ -100,7 +100,7 @@ def test_expected_means_are_those_of_a_filter_on_a_grid(name: str) -> None:
     world = world_with(name, gammas=(0.8,), gamma0=0.1)
     arms, rewards = play(world, 60, seed=2)
     centres, spreads = filter_on_grid(name, world, arms, rewards)
-    state = copy_fields(larl.FilterOracle(PARTICLES).init(3, world=world))
+    state = copy_state(larl.FilterOracle(PARTICLES).init(3, world=world))
     assert np.ptp(centres[:, 2]) > 5.0 * spreads.mean() * PER_ERROR  # the rewards move the prediction
     for t in range(60):
         assert np.all(np.abs(state.filter.expected - centres[t]) < 5.0 * PER_ERROR * spreads[t] + 1e-12), t
@@ -120,7 +120,7 @@ NORMAL = [
 def test_normal_rewards_give_the_predictions_of_the_kalman_filter(world: larl.LatentAR) -> None:
     # 80 steps of 4,000 particles; at most 5 standard errors.
     arms, rewards = play(world, 80, seed=1)
-    state = copy_fields(larl.FilterOracle(PARTICLES).init(world.arms, world=world))
+    state = copy_state(larl.FilterOracle(PARTICLES).init(world.arms, world=world))
     kalman, compared = larl.KalmanOracle().init(world.arms, world=world), 0
     for t in range(80):
         belief, offset = kalman.belief, current_offset(kalman.belief)
@@ -141,7 +141,7 @@ def test_impossible_rewards_count_as_missing(name: str) -> None:
     world = world_with(name)
     start = larl.FilterOracle(50).init(3, world=world)
     for reward in (-1.0, -1e100) if name == "hurdle" else (-1.0, 0.5):
-        state, other = copy_fields(start), copy_fields(start)
+        state, other = copy_state(start), copy_state(start)
         for each in (state, other):
             learn(each, 1, 1.0)
         learn(state, 0, reward)
@@ -155,7 +155,7 @@ def test_state_stays_finite_in_any_world(name: str) -> None:
     worlds = [world_with(name), world_with(name, **huge), world_with(name, sigma_z=0.0)]
     normal = larl.LatentAR((0.5, 0.3), (-1, 0.4, 1.5), (0, 0, 0), sigma_r=0.0)
     for world in (*worlds, normal):
-        state = copy_fields(larl.FilterOracle(20).init(3, world=world))
+        state = copy_state(larl.FilterOracle(20).init(3, world=world))
         for t, reward in enumerate((0.0, 1.0, 1e6, 1e100, -1e100, 1e-300, 3.0, 179.0, 0.0, 1.0)):
             learn(state, t % 3, reward)
             assert finite(state)

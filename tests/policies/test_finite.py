@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import compiled_for, copy_fields
-from larl.live.kernels import choose
+from larl._core.states import Memory
+from larl._core.states import leaves as parts
 from larl.policies import Policy, register
 from larl.policies.auto.layout import CONTINUOUS, ModelKind, field_offsets
 from larl.policies.auto.soa import LANES
 from tests.conftest import world_of
 from tests.policies.test_live_functions import leaves
-from tests.stepping import decide, learn
+from tests.stepping import Chooser, decide, learn
 
 STEPS = 110
 Reward = Callable[[int, int, np.random.Generator], float]
@@ -51,19 +51,28 @@ def finite(state: Any) -> bool:
     return all(np.isfinite(leaf).all() for leaf in leaves(state))
 
 
+def numbers_of(memory: Memory) -> Callable[[], Any]:
+    """Return a function that returns all numbers of the arrays that change, at once."""
+    block = memory.own[0].view(np.float64)
+    arrays = [each.array for each in parts(memory.state()) if each.array.dtype == np.float64 and not each.is_constant]
+    words = [(array.ctypes.data - block.ctypes.data) // 8 + np.arange(array.size) for array in arrays]
+    places = np.concatenate(words) if words else np.zeros(0, np.int64)
+    return lambda: block[places]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_stays_finite(spec: Policy, kind: str) -> None:
-    draws, out, notes, can = np.random.default_rng(0), np.zeros(3), np.zeros(3), np.ones(3, dtype=np.bool_)
-    state = copy_fields(spec.init(3, horizon=STEPS, world=world_of(spec)))
-    fixed = (state, np.zeros(0), np.uint64(7), np.uint64(8))
-    call = compiled_for(choose, *fixed, 0, 0.5, can, out, notes)
+    draws, memory = np.random.default_rng(0), Memory(spec.init(3, horizon=STEPS, world=world_of(spec)))
+    state, numbers = memory.state(), numbers_of(memory)
+    chooser = Chooser(state, 3)
     for t in range(STEPS):
-        arm = call(*fixed, t, 0.0, can, out, notes)
-        assert out.min() >= 0.0
-        assert out.sum() == pytest.approx(1.0, abs=1e-9)
-        assert not np.isinf(notes[0])
+        arm = chooser.choose(t)
+        assert chooser.probabilities.min() >= 0.0
+        assert chooser.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
+        assert not np.isinf(chooser.prediction[0])
         learn(state, arm, math.nan if draws.random() < 0.1 else KINDS[kind](arm, t, draws))
-        assert finite(state), t
+        assert np.isfinite(numbers()).all(), t
+    assert finite(state)
 
 
 SCALE_INVARIANT = [

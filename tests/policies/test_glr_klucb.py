@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import rel_entr
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from tests.policies.test_live_functions import simulate_choices
 from tests.stepping import decide, learn
 
@@ -115,7 +115,7 @@ def test_unavailable_arm_of_the_cycle_is_replaced_by_the_largest_bound():
         learn(state, t % 3, float(t % 3 == 2))
     assert decide(state, 0) == 0
     for available, arm in (([True, False, True], 0), ([False, True, True], 2), ([False, True, False], 1)):
-        out, _, _ = simulate_choices(copy_fields(state), available)
+        out, _, _ = simulate_choices(copy_state(state), available)
         assert out.tolist() == [float(other == arm) for other in range(3)]
 
 

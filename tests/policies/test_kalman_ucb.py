@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import entry_point
+from larl._core.compile import kernel
 from larl.policies._contract import predict
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
@@ -16,7 +16,7 @@ ONE_TELLS_NOTHING = larl.LatentAR(gammas=(0.9,), beta=(0.0, 1.0), mu=(0.5, 0.0),
 ALL_TELL_THE_SAME = larl.LatentAR(gammas=(0.9,), beta=(0.2, 1.0), mu=(0.5, 0.0), noise="scaled")
 
 
-@entry_point
+@kernel
 def prediction(state, arm):
     return predict(state, arm)
 

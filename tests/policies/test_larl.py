@@ -1,19 +1,19 @@
 """LARL against a direct solve, MABWiser's LinUCB, UCB, and the published decisions."""
 
-import numba
 import numpy as np
 import pytest
 from mabwiser.mab import MAB, LearningPolicy
 
 import larl
-from larl.policies._lags import dense_context, pair_count, push
-from larl.policies._linalg.packed_ridge import add_row, dense_inverse, dense_theta, predict_arm
+from larl._core.compile import kernel
+from larl.policies._lags import dense_context
+from larl.policies._linalg.packed_ridge import dense_inverse, dense_theta, predict_arm
 from tests.conftest import THREE_ARMS
 from tests.optional import PUBLISHED
-from tests.stepping import decide, learn
+from tests.stepping import choices, decide, learn, learn_all
 
 
-@numba.njit
+@kernel
 def prediction(state, arm):
     return predict_arm(state.ridge, arm, state.lags, state.lags.indices.size)
 
@@ -72,14 +72,6 @@ def test_first_steps_are_random():
     assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / result.arm.size)
 
 
-@numba.njit
-def many_updates(ridge, lags, s, arms, picks, rewards):
-    for t in range(picks.size):
-        if t >= s:
-            add_row(ridge, picks[t], lags, s + 1, pair_count(s, arms), rewards[t])
-        push(lags, s, arms, picks[t], rewards[t])
-
-
 def test_million_updates_keep_precision():
     s, arms, steps = 5, 2, 1_000_000
     rng = np.random.default_rng(0)
@@ -87,17 +79,22 @@ def test_million_updates_keep_precision():
     z = np.convolve(rng.normal(size=steps + 50), 0.9 ** np.arange(50), mode="valid")[:steps]
     rewards = np.where(picks == 1, z, -z) + rng.normal(size=steps)
     state = larl.LARL(s).init(arms)
-    many_updates(state.ridge, state.lags, s, arms, picks, rewards)
-    rows = np.zeros((steps - s, 2 * s * arms + 1))
-    rows[:, 0] = 1.0
-    for j in range(s):
-        indices = 1 + 2 * (j * arms + picks[s - 1 - j : steps - 1 - j])
-        rows[np.arange(steps - s), indices] = rewards[s - 1 - j : steps - 1 - j]
-        rows[np.arange(steps - s), indices + 1] = 1.0
-    for arm in range(arms):
-        own = picks[s:] == arm
-        gram = rows[own].T @ rows[own] + np.eye(rows.shape[1])
-        theta = np.linalg.solve(gram, rows[own].T @ rewards[s:][own])
+    learn_all(state, picks, rewards)
+    size = 2 * s * arms + 1
+    grams, moments = np.array([np.eye(size)] * arms), np.zeros((arms, size))
+    for times in np.split(np.arange(s, steps), range(20_000, steps - s, 20_000)):  # all rows at once take 10 s
+        rows, place = np.zeros((times.size, size)), np.arange(times.size)
+        rows[:, 0] = 1.0
+        for j in range(s):
+            indices = 1 + 2 * (j * arms + picks[times - 1 - j])
+            rows[place, indices] = rewards[times - 1 - j]
+            rows[place, indices + 1] = 1.0
+        for arm in range(arms):
+            own = rows[picks[times] == arm]
+            grams[arm] += own.T @ own
+            moments[arm] += own.T @ rewards[times[picks[times] == arm]]
+    for arm, gram in enumerate(grams):
+        theta = np.linalg.solve(gram, moments[arm])
         inverse = dense_inverse(state.ridge, arm)
         assert np.abs(dense_theta(state.ridge, arm) - theta).max() < 1e-6 * np.abs(theta).max()
         assert np.allclose(inverse, np.linalg.inv(gram), rtol=1e-6, atol=1e-6 * np.abs(inverse).max())
@@ -108,17 +105,15 @@ def test_million_updates_keep_precision():
 def test_published_decisions_are_reproduced():
     # With the published rewards, LARL makes every published choice in all 268 trials with s < 15. (Where BIC chose
     # s = 15, the published agent continued with an older model.)
-    published = np.load(PUBLISHED)
+    published = dict(np.load(PUBLISHED))  # otherwise the file is read for every trial
     spec, checked = larl.LARLBIC(41, explore_with="alternate"), 0
     for k in range(3):
         for trial in range(100):
             arms, rewards = published["actions"][k, trial], published["rewards"][k, trial]
-            state, choices = spec.init(2), []
-            for t in range(200):
-                choices.append(decide(state, 0))
-                learn(state, int(arms[t]), float(rewards[t]))
+            state = spec.init(2)
+            chosen = choices(state, arms, rewards)
             if state.chosen[0] < 15:
-                assert choices == arms.tolist()
+                assert chosen.tolist() == arms.tolist()
                 checked += 1
     assert checked == 268
 

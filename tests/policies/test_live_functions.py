@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import compiled_for, copy_fields
-from larl.live.kernels import choose, replay
+from larl._core.states import copy_state
 from larl.policies import Policy
+from larl.policies._deployment import Deployment
 from tests.conftest import world_of
+from tests.stepping import Chooser, learn_all
 
-DRAWS = 4_000
+DRAWS = 2_000
 
 
 def after(spec: Policy, steps: int, missing: float = 0.0, seed: int = 0) -> Any:
@@ -24,8 +25,8 @@ def after(spec: Policy, steps: int, missing: float = 0.0, seed: int = 0) -> Any:
 
 
 def updated_state(spec: Policy, arms: Any, rewards: Any) -> Any:
-    state = copy_fields(spec.init(3, horizon=40, world=world_of(spec)))
-    replay(state, np.zeros((arms.size, 0)), arms, rewards, 0, arms.size)
+    state = copy_state(spec.init(3, horizon=40, world=world_of(spec)))
+    learn_all(state, arms, rewards)
     return state
 
 
@@ -33,15 +34,11 @@ def simulate_choices(
     state: Any, available: list[bool], draws: int = 1, min_probability: float = 0.0
 ) -> tuple[Any, Any, Any]:
     """Return the action probabilities, the predictions of the chosen arms, and how often each arm was chosen."""
-    out, notes, counts, can = np.zeros(3), np.zeros(3), np.zeros(3, dtype=np.int64), np.array(available)
-    fixed = (state, np.zeros(0), np.uint64(7), np.uint64(8))
-    call = compiled_for(choose, *fixed, 0, 0.5, can, out, notes)
-    seen = np.full((3, 2), math.nan)
-    for t in range(draws):
-        arm = call(*fixed, t, min_probability, can, out, notes)
-        counts[arm] += 1
-        seen[arm] = notes[:2]
-    return out, seen, counts
+    rules = Deployment().rules("test", larl.Random(), ["0", "1", "2"])
+    rules = rules._replace(equal_minimum=min_probability, minimum=np.full(3, min_probability))
+    chooser = Chooser(state, 3, rules)
+    counts, seen = chooser.choose_often(draws, available)
+    return chooser.probabilities, seen, counts
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7, 30])
@@ -67,7 +64,7 @@ def test_unavailable_arms_are_not_chosen(spec: Policy, steps: int) -> None:
 
 def test_decide_does_not_change_the_state_and_missing_rewards_leave_no_nan(spec: Policy) -> None:
     state = after(spec, 30, 0.3)
-    before = copy_fields(state)
+    before = copy_state(state)
     out, seen, _ = simulate_choices(state, [True, True, False], 10)
     assert np.all(np.isfinite(out))
     assert not np.any(np.isinf(seen[:, 0]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.statespace.forward_filter import forward_path
 from larl.theory import greedy_regret
 from larl.worlds import LatentMarkov, random_markov
@@ -22,7 +22,7 @@ MODEL: dict[str, Any] = {"transition": WORLD.transition, "means": WORLD.means, "
 def test_choices_follow_the_exact_belief(spec: Any) -> None:
     draws = np.random.default_rng(0)
     arms, rewards, means = draws.integers(3, size=30), 2.0 * draws.normal(size=30), np.array(WORLD.means)
-    state = copy_fields(spec.init(3, world=WORLD))
+    state = copy_state(spec.init(3, world=WORLD))
     for t, belief in enumerate(forward_path(WORLD, arms, rewards)):
         for available in ([True, True, True], [True, False, True], [False, True, True]):
             out, seen, _ = simulate_choices(state, available)
@@ -39,7 +39,7 @@ def test_choices_follow_the_exact_belief(spec: Any) -> None:
 
 
 def test_missing_reward_only_moves_the_belief() -> None:
-    state = copy_fields(larl.MarkovOracle().init(3, world=WORLD))
+    state = copy_state(larl.MarkovOracle().init(3, world=WORLD))
     learn(state, 1, 2.0)
     before = state.filter.belief.copy()
     learn(state, 1, math.nan)

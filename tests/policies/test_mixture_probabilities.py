@@ -9,17 +9,17 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 import larl
-from larl._core.compile import entry_point
+from larl._core.compile import kernel
 from larl.policies._mixture_probabilities import argmax_mixture_probabilities
 from larl.policies._probabilities import argmax_normal_probabilities
 
 
-@entry_point
+@kernel
 def mixture_kernel(weight, mean, sd, used, available, out):
     argmax_mixture_probabilities(weight, mean, sd, used, available, out)
 
 
-@entry_point
+@kernel
 def normal_kernel(mean, sd, available, out):
     argmax_normal_probabilities(mean, sd, available, out)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from tests.policies.test_live_functions import simulate_choices
 from tests.stepping import decide, learn
 
@@ -96,7 +96,7 @@ def test_unavailable_arm_of_the_cycle_is_replaced_by_the_largest_bound():
         learn(state, t % 3, float(t % 3 == 2))
     assert decide(state, 0) == 0  # step 10 of a cycle of 10 steps
     for available, arm in (([True, False, True], 0), ([False, True, True], 2), ([False, True, False], 1)):
-        out, _, _ = simulate_choices(copy_fields(state), available)
+        out, _, _ = simulate_choices(copy_state(state), available)
         assert out.tolist() == [float(other == arm) for other in range(3)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal, multivariate_t
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from larl.policies._markov_particles import NOISE_RATE, NOISE_SHAPE
 from tests.policies.test_live_functions import simulate_choices
 from tests.stepping import decide, learn
@@ -57,7 +57,7 @@ def enumerated(sigma: float | None) -> tuple[np.ndarray, np.ndarray]:
 def test_predictions_equal_the_exact_posterior(sigma: float | None) -> None:
     # 40,000 particles: the standard error of a mean is about its posterior sd / 200; 5 of them, as paths are shared.
     spec = larl.ParticleLatentThompson(STATES, 40_000, PERSISTENCE, PRIOR_MOVES, PRIOR_SD, sigma, standardise=False)
-    state = copy_fields(spec.init(3))
+    state = copy_state(spec.init(3))
     for arm, reward in zip(ARMS, REWARDS, strict=True):
         learn(state, arm, reward)
     mean, sd = enumerated(sigma)
@@ -68,7 +68,7 @@ def test_predictions_equal_the_exact_posterior(sigma: float | None) -> None:
 
 
 def test_resampling_keeps_the_number_and_drops_the_unlikely() -> None:
-    state = copy_fields(larl.ParticleLatentThompson(particles=50, sigma=0.01, standardise=False).init(2))
+    state = copy_state(larl.ParticleLatentThompson(particles=50, sigma=0.01, standardise=False).init(2))
     for t in range(20):
         learn(state, 0, 5.0 * (t // 5 % 2))
         assert state.weight.sum() == pytest.approx(1.0)
@@ -82,7 +82,7 @@ def test_resampling_keeps_the_number_and_drops_the_unlikely() -> None:
 
 
 def test_particles_differ_from_the_first_step() -> None:
-    state = copy_fields(larl.ParticleLatentThompson(3, particles=60, standardise=False).init(2))
+    state = copy_state(larl.ParticleLatentThompson(3, particles=60, standardise=False).init(2))
     arms = {decide(state, seed * 2**40) for seed in range(50)}
     assert arms == {0, 1}
     learn(state, 0, 1.0)
@@ -92,7 +92,7 @@ def test_particles_differ_from_the_first_step() -> None:
 @pytest.mark.parametrize(("factor", "offset"), [(1e-6, 0.0), (1000.0, 1e6)])
 def test_decisions_do_not_depend_on_offset_and_unit(factor: float, offset: float) -> None:
     draws, spec = np.random.default_rng(2), larl.ParticleLatentThompson(particles=20)
-    state, other = copy_fields(spec.init(3)), copy_fields(spec.init(3))
+    state, other = copy_state(spec.init(3)), copy_state(spec.init(3))
     for t in range(60):
         bits = int(draws.integers(2**63))
         assert decide(state, bits) == decide(other, bits)

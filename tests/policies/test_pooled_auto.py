@@ -7,44 +7,49 @@ import numpy as np
 import pytest
 
 import larl
-from larl._core.compile import copy_fields, entry_point
-from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl._core.compile import kernel
+from larl._core.states import Memory
+from larl.policies._pooling import pooled_state
 from larl.policies.auto.layout import CONTINUOUS, STATIONARY_AR, ModelKind, coordinate_count
-from larl.policies.auto.pooled import pooled_auto_state
 from larl.policies.auto.pooled_state import SAME_SIGN, SPREAD_SHARE, PooledAutoState
 from larl.policies.auto.population_layer import add_report, estimate_population, same_sign_odds, set_report
 from larl.policies.auto.replay import RewardHistory
 from larl.policies.auto.unit_information import unit_information
 from larl.policies.auto.unit_likelihood import unit_log_likelihood
-from larl.simulation.cohort_engine import run_cohort_steps
-from larl.simulation.engine import empty_trace
+from larl.simulation.engine import Simulation
 from larl.worlds import Population
-from tests.stepping import learn
+from tests.stepping import learn, units_of
 
 KIND = ModelKind(2, 2, STATIONARY_AR, CONTINUOUS)
 SIZE = coordinate_count(KIND)
 SIGNS, LEVEL = np.array([1.0, -1.0]), np.array([0.0, 0.3])
 
 
-@entry_point
+def cohort(units: int) -> Memory:
+    """Units of CohortAuto, for which the State of Auto in a cohort is compiled anyway; it is the field `alone`."""
+    policy = larl.CohortAuto()
+    return units_of(pooled_state(policy, policy.init(2), "partial"), units)
+
+
+@kernel
 def information_of(
     kind: ModelKind, history: RewardHistory, end: int, point: Any, signs: Any, level: Any, g: Any, info: Any, flip: Any
 ) -> bool:
     return unit_information(kind, history, 0, end, point, signs, level, g, info, flip)
 
 
-@entry_point
+@kernel
 def report_information(state: PooledAutoState) -> None:
     set_report(state)
     add_report(state.layer.sums, state.report, 1.0)
 
 
-@entry_point
+@kernel
 def estimate(state: PooledAutoState, covariance: Any) -> float:
     return estimate_population(state, covariance)
 
 
-@entry_point
+@kernel
 def sign_odds(state: PooledAutoState, arm: int) -> float:
     return same_sign_odds(state, arm)
 
@@ -128,7 +133,8 @@ def joint_posterior(first: Any, precision: Any, spread: Any, information: Any, e
 def test_population_equals_that_of_the_joint_distribution() -> None:
     """m, V and S, given the other units' reports, against dense matrices."""
     units, draws = 4, np.random.default_rng(2)
-    states = stack_units(pooled_auto_state(larl.Auto().init(2)), units)
+    memory = cohort(units)
+    states = memory.stacked().alone
     layer, prior = states.layer, states.auto.smc.priors
     d = layer.centre.size
     factors = draws.normal(size=(units, d, 6))
@@ -140,7 +146,7 @@ def test_population_equals_that_of_the_joint_distribution() -> None:
     squares = []
     for unit in range(units):
         states.information[unit], states.estimate[unit] = information[unit], estimates[unit]
-        report_information(unit_view(states, unit))
+        report_information(memory.state(unit).alone)
         given = slice(unit + 1)  # the units that have reported, and itself
         mean, cov = joint_posterior(first, precision, spread, information[given], estimates[given])
         own = slice(-d, None)
@@ -149,7 +155,7 @@ def test_population_equals_that_of_the_joint_distribution() -> None:
         np.testing.assert_allclose(states.report.square[unit], squares[unit], rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(states.mode[unit], mean[own], rtol=1e-6, atol=1e-8)
     covariance = np.zeros((d, d))
-    assert estimate(unit_view(states, 0), covariance) == units - 1
+    assert estimate(memory.state(0).alone, covariance) == units - 1
     mean, cov = joint_posterior(first, precision, spread, information[1:], estimates[1:])
     np.testing.assert_allclose(layer.centre_covariance, cov[:d, :d], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(layer.centre, mean[:d], rtol=1e-6, atol=1e-8)
@@ -160,51 +166,55 @@ def test_population_equals_that_of_the_joint_distribution() -> None:
 def test_one_odd_unit_does_not_set_the_spread() -> None:
     """A unit a million standard deviations away counts as one three away, in each coordinate."""
     units = 6
-    states = stack_units(pooled_auto_state(larl.Auto().init(2)), units)
+    memory = cohort(units)
+    states = memory.stacked().alone
     layer, spread = states.layer, states.layer.spread.copy()
     for unit in range(units):
         far = 1e6 * np.sqrt(spread) if unit == 1 else 0.0
         states.information[unit] = np.diag(1e6 / spread)
         states.estimate[unit] = states.information[unit] @ (layer.centre + far)
-        report_information(unit_view(states, unit))
-    estimate(unit_view(states, 0), np.zeros(2 * [layer.centre.size]))
+        report_information(memory.state(unit).alone)
+    estimate(memory.state(0).alone, np.zeros(2 * [layer.centre.size]))
     assert (layer.spread < 10.0 * spread).all()
 
 
 @pytest.mark.parametrize("others", [1, 2])
 def test_unit_that_turns_continuous_starts_from_the_present_prior(others: int) -> None:
     """It starts as a unit does that reports with this reward, although another unit was the last to set the prior."""
-    states, draws = stack_units(pooled_auto_state(larl.Auto().init(2)), 3), np.random.default_rng(3)
+    memory, draws = cohort(3), np.random.default_rng(3)
     for t in range(42):
-        learn(unit_view(states, 0), t % 2, float(draws.random() < 0.5))
+        learn(memory.state(0), t % 2, float(draws.random() < 0.5))
     for other in range(1, 1 + others):
         for t in range(20):
-            learn(unit_view(states, other), t % 2, float(draws.normal()))
-    reporting = copy_fields(states)
+            learn(memory.state(other), t % 2, float(draws.normal()))
+    copied = memory.copy()
+    reporting = copied.state(0).alone
     reporting.next_report[0] = reporting.auto.smc.seen[0] + 1
-    assert states.next_report[0, 0] > reporting.next_report[0, 0]
-    for each in (states, reporting):
-        learn(unit_view(each, 0), 0, 1.7)
-    one, other = (each.auto.smc.populations.evidence[0] for each in (states, reporting))
+    assert memory.state(0).alone.next_report[0] > reporting.next_report[0]
+    for each in (memory, copied):
+        learn(each.state(0), 0, 1.7)
+    one, other = (each.state(0).alone.auto.smc.populations.evidence for each in (memory, copied))
     assert np.array_equal(one, other)
-    assert states.log_share[0, 0] == pytest.approx(math.log(others / (others + 1.0)))
+    assert memory.state(0).alone.log_share[0] == pytest.approx(math.log(others / (others + 1.0)))
 
 
 def test_odds_of_signs_average_the_candidates() -> None:
-    units = stack_units(pooled_auto_state(larl.Auto().init(2)), 4)
+    memory = cohort(4)
+    units = memory.stacked().alone
     gains = [0.0, 1.5, -0.4, 2.0]
     for unit, gain in enumerate(gains):
         units.sign_gain[unit, 1] = gain
-        report_information(unit_view(units, unit))
+        report_information(memory.state(unit).alone)
     likelihood = np.prod([SAME_SIGN * math.exp(gain) + 1.0 - SAME_SIGN for gain in gains[1:]], axis=0)
     same = float(likelihood @ SAME_SIGN / likelihood.sum())
-    assert sign_odds(unit_view(units, 0), 1) == pytest.approx(math.log(same / (1.0 - same)), rel=1e-9)
+    assert sign_odds(memory.state(0).alone, 1) == pytest.approx(math.log(same / (1.0 - same)), rel=1e-9)
 
 
 def test_without_other_units_the_population_has_no_influence() -> None:
-    state, draws = pooled_auto_state(larl.Auto().init(2)), np.random.default_rng(3)
+    unit, draws = cohort(1).state(), np.random.default_rng(3)
     for t in range(60):
-        learn(state, t % 2, float(draws.normal()))
+        learn(unit, t % 2, float(draws.normal()))
+    state = unit.alone
     evidence = state.auto.smc.populations.evidence
     assert evidence[-1] < evidence[:-1].max() - 30.0
     np.testing.assert_allclose(state.layer.centre, state.auto.smc.priors.mean[CONTINUOUS, -1], rtol=1e-12, atol=1e-12)
@@ -224,8 +234,9 @@ def test_units_find_the_dynamics_of_their_population() -> None:
     """30 units of 60 steps with the same parameters: the partial autocorrelations are within four standard errors."""
     world = Population([larl.worlds.LatentAR(gammas=larl.worlds.paper(5).gammas, beta=(-1, 1), mu=(0, 0))])
     policy, count = larl.CohortAuto(), 30
-    states = stack_units(pooled_state(policy, copy_fields(policy.init(2)), "partial"), count)
-    run_cohort_steps(stack_units(world.latent(), count), states, 5, 0, 0, empty_trace(count, 60))
+    simulation = Simulation(world.latent(), pooled_state(policy, policy.init(2), "partial"), units=count)
+    simulation.run_cohort(5, 0, 60)
+    states = simulation.stacked()
     layer = states.alone.layer
     truth = np.arctanh(partial_autocorrelations(world.members[0].gammas))
     error = np.sqrt(np.diag(layer.centre_covariance)[:5])

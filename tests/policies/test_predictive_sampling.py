@@ -2,20 +2,20 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import larl
 from larl import worlds
+from larl._core.compile import kernel
 from larl.policies.predictive_sampling import sampling_variance
 from tests.stepping import decide, learn
 
 FUTURE = 120  # steps; at radius 0.9, later rewards change a variance by a share of at most 0.9²⁴⁰ ≈ 10⁻¹¹
 
 
-@numba.njit
+@kernel
 def variance_of(state):
     return sampling_variance(state)
 

@@ -1,13 +1,13 @@
 """The relevance of a context's number is its posterior probability of an effect."""
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
+from larl._core.compile import kernel
 from larl.policies._relevance import block_log_ratio
 
-log_evidence = numba.njit(lambda cov, mean, prior, degrees: block_log_ratio(cov, mean, mean.size, prior, degrees))
+log_evidence = kernel(lambda cov, mean, prior, degrees: block_log_ratio(cov, mean, mean.size, prior, degrees))
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.5, 3.0])

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import larl
-from larl._core.compile import copy_fields
+from larl._core.states import copy_state
 from tests.policies.test_live_functions import simulate_choices
 from tests.policies.test_mixture_probabilities import integrated
 from tests.stepping import decide, learn
@@ -86,8 +86,8 @@ def test_action_probabilities_are_the_integrals_over_the_exact_posterior(seed):
     parts = [components(steps, arm) for arm in range(3)]
     expected = integrated(*zip(*parts, strict=True), [True] * 3)
     state = updated_state(steps, 3)
-    assert simulate_choices(copy_fields(state), [True] * 3)[0] == pytest.approx(expected, abs=1e-9)
-    only_two = simulate_choices(copy_fields(state), [True, False, True])[0]
+    assert simulate_choices(copy_state(state), [True] * 3)[0] == pytest.approx(expected, abs=1e-9)
+    only_two = simulate_choices(copy_state(state), [True, False, True])[0]
     (w, m, s), (v, n, q) = parts[0], parts[2]
     exact = w @ norm.cdf((m[:, None] - n) / np.hypot(s[:, None], q)) @ v
     assert only_two == pytest.approx([exact, 0.0, 1.0 - exact], abs=1e-12)
@@ -106,8 +106,8 @@ def test_rare_resets_are_thompson_sampling():
     steps = [(t % 3, float(np.sin(t))) for t in range(60)]
     state = updated_state(steps, 3, larl.ResetThompson(1e-12, SIGMA, PRIOR))
     same = updated_state(steps, 3, larl.ThompsonSampling(SIGMA, PRIOR))
-    expected = simulate_choices(copy_fields(same), [True] * 3)[0]
-    assert simulate_choices(copy_fields(state), [True] * 3)[0] == pytest.approx(expected, abs=1e-8)
+    expected = simulate_choices(copy_state(same), [True] * 3)[0]
+    assert simulate_choices(copy_state(state), [True] * 3)[0] == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("memory", [2, 3, 6])
@@ -129,7 +129,7 @@ def test_full_memory_forgets_the_least_likely_hypothesis(memory):
 def test_hypotheses_of_two_arms_are_drawn_independently():
     # Both arms were played once, with reward 3; each play counts with probability ½. 20,000 draws, 4 standard errors.
     state = updated_state([(0, 3.0), (1, 3.0), (2, 0.0)], 3, larl.ResetThompson(0.5, SIGMA, PRIOR))
-    p, size = simulate_choices(copy_fields(state), [True] * 3)[0], 20_000
+    p, size = simulate_choices(copy_state(state), [True] * 3)[0], 20_000
     seeds = np.random.default_rng(6).integers(0, 2**64, size, dtype=np.uint64)
     share = np.bincount([decide(state, seed) for seed in seeds], minlength=3) / size
     assert np.all(np.abs(share - p) < 4.0 * np.sqrt(p * (1.0 - p) / size))

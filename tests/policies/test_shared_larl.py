@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import larl
 from larl import theory, worlds
-from larl._core.compile import copy_fields
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl.policies.shared_larl import model as _shared
 from larl.policies.shared_larl import prior as _prior
 from tests.conftest import THREE_ARMS
 from tests.stepping import decide, learn
 
-gradient_and_curvature = numba.njit(
+gradient_and_curvature = kernel(
     lambda state, k: _shared.gradient_and_curvature(state.window, state.prior, state.modes, k, state.work)
 )
-gauss_newton_step = numba.njit(
+gauss_newton_step = kernel(
     lambda state, k: _shared.gauss_newton_step(state.window, state.prior, state.modes, k, state.work)
 )
 
@@ -264,7 +264,7 @@ def test_best_of_constant_arms_is_found():
 def test_update_is_deterministic_and_modes_differ_in_signs():
     arms, rewards = played(THREE_ARMS, 80)
     first, second = (updated_state(larl.SharedLARL(), arms, rewards, 3) for _ in range(2))
-    for left, right in zip(copy_fields(first).modes, second.modes, strict=True):
+    for left, right in zip(copy_state(first).modes, second.modes, strict=True):
         assert np.array_equal(left, right)
     signs = {tuple(each) for each in first.modes.sign[: first.time[1]]}
     assert len(signs) == first.time[1] == 4

@@ -2,12 +2,12 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
 import larl
 from larl import worlds
+from larl._core.compile import kernel
 from larl.policies import Policy
 from larl.policies._latest_rewards import MAD_TO_SD, NEGLIGIBLE_SHARE, insert_reward, latest_rewards_init
 from larl.policies._standardise import FIRST, STORED
@@ -29,7 +29,7 @@ def test_median_and_scale_are_those_of_the_latest_rewards() -> None:
     size, draws = 101, np.random.default_rng(0)
     rewards = np.round(draws.standard_t(1.5, size=4 * size), 1)  # outliers and ties
     rewards[2 * size : 3 * size] = draws.random(size) < 0.1  # most are equal
-    latest, insert = latest_rewards_init(size), numba.njit(lambda state, reward: insert_reward(state, reward))
+    latest, insert = latest_rewards_init(size), kernel(lambda state, reward: insert_reward(state, reward))
     for t, reward in enumerate(rewards):
         insert(latest, reward)
         assert latest.standard == pytest.approx(median_and_scale(rewards[max(t + 1 - size, 0) : t + 1]), rel=1e-12)

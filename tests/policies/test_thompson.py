@@ -2,19 +2,19 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import larl
+from larl._core.compile import kernel
 from larl.policies._thompson import posterior
 from tests.stepping import decide, learn
 
 SIGMA, PRIOR = 0.8, 1.7
 
 
-@numba.njit
+@kernel
 def posterior_of(count, total, sigma, prior_sd):
     return posterior(count, total, sigma, prior_sd)
 

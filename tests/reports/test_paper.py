@@ -1,7 +1,6 @@
 """The reproduction of the paper: its studies, its output files, and that an interrupted run continues.
 
-The experiments run once in this process and once more, in part, by `larl paper` in others. Both leave out the kinds of
-worlds that no other study has; these run uncompiled.
+The experiments run once in this process and once more, in part, by `larl paper` in another.
 """
 
 import json
@@ -10,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ import pytest
 import larl
 from larl import worlds
 from larl.reports.grids import point_name
-from larl.reports.paper import Scope, experiments, reproduce
+from larl.reports.paper import Scope, reproduce
 from larl.reports.paper.claims import FAILS, HOLDS, VERDICTS, Claim
 from larl.reports.paper.experiments import (
     ORDERS,
@@ -36,10 +36,7 @@ from larl.reports.paper.report import claims_html, claims_markdown, page_html, t
 from larl.reports.paper.settings import ALL_BASELINES, AUTHORS, THEORY, TUNED, label
 from larl.simulation.study import Study
 from larl.theory import random_regret, regret_floor
-from tests.cli.running import run, started
-from tests.core.test_compile import run_python
-from tests.reports.plain_worlds import plain_worlds
-from tests.waiting import HANGS
+from tests.cli.running import run, run_here
 
 ARGUMENTS = ("paper", "--all", "--quick", "--trials", "4", "--seed", "0")
 TINY = Scope(trials=4, all_experiments=True).quick()  # the scope of these arguments
@@ -47,17 +44,6 @@ FIRST = "tuning-k1-0.nc"  # the first study that is finished
 # Studies that are simulated in both runs: every policy, and every kind of result that is kept.
 DAMAGED = "baselines-k5.nc"
 MISSING = {"lookback.nc", "beyond.nc", "noise.nc", "robustness-05.nc", "sublinear-T1000.nc"}
-PLAIN_WORLDS = "from tests.reports.plain_worlds import use_plain_worlds; use_plain_worlds()\n"
-INTERRUPT_AFTER_FIRST_STUDY = """
-import os, signal
-from larl.simulation.result import Result
-save = Result.save
-def save_and_interrupt(result, path):
-    saved = save(result, path)
-    os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C as soon as the first study is finished
-    return saved
-Result.save = save_and_interrupt
-"""
 COUNT_STUDIES = """
 import sys
 from larl.simulation.study import Study
@@ -73,9 +59,7 @@ Study.run = run_and_count
 def finished(tmp_path_factory):
     """The folder and the claims of a run without interruption."""
     out = tmp_path_factory.mktemp("paper")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments, "robustness_worlds", plain_worlds)
-        return out, reproduce(out, TINY, command=f"larl {' '.join(ARGUMENTS)}")
+    return out, reproduce(out, TINY, command=f"larl {' '.join(ARGUMENTS)}")
 
 
 class Continued(NamedTuple):
@@ -87,13 +71,22 @@ class Continued(NamedTuple):
     printed: str
 
 
+save = larl.Result.save
+
+
+def save_and_interrupt(result, path):
+    """Do what Ctrl-C does as soon as the first study is finished. tests/cli/test_errors.py presses it."""
+    save(result, path)
+    raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
 def continued(finished, tmp_path_factory):
     out = tmp_path_factory.mktemp("continued")
     data, complete = out / "data", finished[0] / "data"
-    with started(*ARGUMENTS, "--out", out, setup=PLAIN_WORLDS + INTERRUPT_AFTER_FIRST_STUDY) as process:
-        _, errors = process.communicate(timeout=HANGS)
-    assert process.returncode == 130, errors
+    with patch.object(larl.Result, "save", save_and_interrupt):
+        interrupted = run_here(*ARGUMENTS, "--out", out)
+    assert interrupted.returncode == 130, interrupted.stderr
     assert [path.name for path in data.glob("*.nc")] == [FIRST]
     assert not (out / "report.html").exists()
     for path in complete.glob("*.nc"):
@@ -101,7 +94,7 @@ def continued(finished, tmp_path_factory):
             shutil.copy(path, data)
     (data / DAMAGED).write_bytes((data / DAMAGED).read_bytes()[:1000])
     found = {path.name: path.stat().st_mtime_ns for path in data.glob("*.nc")}
-    done = run(*ARGUMENTS, "--out", out, setup=PLAIN_WORLDS + COUNT_STUDIES)
+    done = run(*ARGUMENTS, "--out", out, setup=COUNT_STUDIES)
     assert done.returncode == 0, done.stderr
     return Continued(out, found, done.stderr.count("running a study"), done.stdout)
 
@@ -109,22 +102,6 @@ def continued(finished, tmp_path_factory):
 def test_every_experiment_has_its_studies():
     names = [*tuning(TINY), *lookback(TINY), *noise_structure(TINY), *sublinear(TINY), *robustness(TINY)]
     assert len(names) == len(set(names)) == 3 * 10 + 1 + 1 + len(TINY.horizons) + 11
-
-
-def test_every_policy_runs_in_every_kind_of_world():
-    # Uncompiled: each pair of a policy and a kind of world would be compiled for this test only.
-    code = """
-from dataclasses import replace
-from larl.reports.paper.experiments import Scope, robustness
-from larl.worlds import LatentAR
-for study in robustness(Scope()).values():
-    (world,) = study.worlds.values()
-    if not isinstance(world, LatentAR):
-        total = replace(study, horizon=45, trials=1).run(progress=False).total().values
-        print(type(world).__name__, total.size, (total > 0.0).all())
-"""
-    printed = run_python(code, NUMBA_DISABLE_JIT="1").splitlines()
-    assert printed == ["HeavyTails 8 True", "Burden 7 True", "ChangePoints 7 True", "Seasonal 7 True"]
 
 
 def test_baselines_are_compared_in_every_setting(finished):

@@ -1,4 +1,4 @@
-"""A policy that fails in one of several ways after a number of rewards. It has kernels of its own."""
+"""A policy that fails in one of several ways after a number of rewards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.caching import NullCache
 
-from larl.live.kernels import update_step
 from larl.policies import REGISTRY, Policy, bind
 
 # Failures.
@@ -91,12 +89,9 @@ class FailingPolicy(Policy):
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """Register the policy. Its machine code is not cached, because other processes do not have the policy."""
+    """Register the policy."""
     REGISTRY["FailingPolicy"] = FailingPolicy
-    dispatcher: Any = update_step
-    before, dispatcher._cache = dispatcher._cache, NullCache()
     try:
         yield
     finally:
-        dispatcher._cache = before
         del REGISTRY["FailingPolicy"]

@@ -145,7 +145,7 @@ def _set_nan(host: Host, pooling: str) -> None:
     """Set a matrix of the policy's State to NaN."""
     handle = host.resources.cache.get(("sleep", "u" if pooling == "none" else ""))
     assert handle is not None
-    state = handle.agent.state if pooling == "none" else handle.agent._history.stacked_state
+    state = handle.agent.state if pooling == "none" else handle.agent._history.memory.stacked()
     for name, array in state_arrays(state).items():
         if name.endswith("inverse"):
             array[...] = math.nan

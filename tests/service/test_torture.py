@@ -25,12 +25,14 @@ def _wrong(findings: Mapping[str, Findings]) -> list[str]:
 
 
 @needs_compiler
-def test_power_cuts_lose_no_acknowledged_response(tmp_path: Path) -> None:
-    endings = (signal.SIGTERM, signal.SIGKILL)
-    assert not _wrong(power_cuts.run(images=16, responses=40, seed=1, folder=tmp_path, endings=endings))
+@pytest.mark.parametrize("images", [3, pytest.param(16, marks=pytest.mark.long)])
+def test_power_cuts_lose_no_acknowledged_response(images: int, tmp_path: Path) -> None:
+    endings = (signal.SIGTERM, signal.SIGKILL) if images > 3 else (signal.SIGKILL,)
+    assert not _wrong(power_cuts.run(images=images, responses=40, seed=1, folder=tmp_path, endings=endings))
 
 
 @needs_compiler
+@pytest.mark.long
 def test_power_cuts_find_losses_where_nothing_is_synced(tmp_path: Path) -> None:
     """The test of power cuts would see a missing sync."""
     found = power_cuts.run(images=4, responses=20, seed=1, folder=tmp_path, sync=False, endings=(signal.SIGKILL,))
@@ -38,9 +40,10 @@ def test_power_cuts_find_losses_where_nothing_is_synced(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_failing_writes_and_syncs_lose_no_acknowledged_response(tmp_path: Path) -> None:
-    summary, images = io_errors.run(faults=9, images=4, seed=1, folder=tmp_path)
-    assert not _wrong({"journal": summary, **images})
+@pytest.mark.parametrize(("faults", "images"), [(3, 1), pytest.param(9, 4, marks=pytest.mark.long)])
+def test_failing_writes_and_syncs_lose_no_acknowledged_response(faults: int, images: int, tmp_path: Path) -> None:
+    summary, found = io_errors.run(faults=faults, images=images, seed=1, folder=tmp_path)
+    assert not _wrong({"journal": summary, **found})
     assert summary.failed_calls > 0
 
 
@@ -91,7 +94,7 @@ def test_damaged_files_are_reported_or_make_no_difference(tmp_path: Path) -> Non
         assert not found["different"] + found["crashed"], (kind, found)
 
 
-@pytest.mark.parametrize("what", [stops.SERVICE, stops.PEER])
+@pytest.mark.parametrize("what", [stops.SERVICE, pytest.param(stops.PEER, marks=pytest.mark.long)])
 def test_frozen_process_loses_no_acknowledged_response(what: str, tmp_path: Path) -> None:
     if what == stops.PEER:
         require("postgres")
@@ -99,6 +102,7 @@ def test_frozen_process_loses_no_acknowledged_response(what: str, tmp_path: Path
     assert found.is_correct, found
 
 
+@pytest.mark.long
 def test_failover_that_loses_rows_is_reported_and_replays(tmp_path: Path) -> None:
     require("postgres")
     found = failover.run(tmp_path, synchronous=False, responses=40)

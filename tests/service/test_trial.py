@@ -1,11 +1,10 @@
 """A complete trial over HTTP, with lost and late rewards: it replays exactly, and lifejacket accepts its export."""
 
-import subprocess
 from pathlib import Path
 
+from tests.cli.running import run_here
 from tests.optional import LIFEJACKET
 from tests.service.measurements import save, scaled
-from tests.service.processes import LARL
 from tests.service.service_process import serving_folder
 from tests.service.test_export import run_lifejacket_checks
 
@@ -13,8 +12,8 @@ EXAMPLE = Path(__file__).parents[2] / "src" / "larl" / "examples" / "rehearsal.t
 UNITS, STEPS = scaled(6, 70), scaled(30, 140)
 
 
-def run(*arguments: str | Path) -> str:
-    done = subprocess.run([*LARL, *map(str, arguments)], capture_output=True, text=True)
+def run(*arguments: object) -> str:
+    done = run_here(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -64,9 +64,9 @@ def wait_for_blocks(store: Path, more_than: int = 2) -> None:
 
 
 @contextmanager
-def small_cluster(deaths: int = 1, **options: object):
+def small_cluster(workers: int = 2, deaths: int = 1, **options: object):
     settings = SETTINGS | {"distributed.scheduler.allowed-failures": deaths}
-    with dask.config.set(settings), LocalCluster(n_workers=2, **LOCAL_CLUSTER, **options) as cluster:
+    with dask.config.set(settings), LocalCluster(n_workers=workers, **LOCAL_CLUSTER, **options) as cluster:
         yield cluster
 
 
@@ -99,7 +99,7 @@ def test_result_does_not_depend_on_executor_store_or_block(where, keep, stored, 
     assert content(result, tmp_path) == content(serial, tmp_path)
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_local_cluster_has_as_many_workers_as_requested_and_stops_them(count):
     def workers() -> set[psutil.Process]:
         return {each for each in psutil.Process().children() if is_worker(each)}
@@ -197,7 +197,7 @@ def test_lost_scheduler_is_a_connection_error(tmp_path, monkeypatch):
         except OSError as error:
             errors.append(error)
 
-    with small_cluster() as cluster:
+    with small_cluster(1) as cluster:
         thread = threading.Thread(target=run, args=(cluster.scheduler_address,))
         thread.start()
         wait_for_blocks(tmp_path / "store")
@@ -208,8 +208,8 @@ def test_lost_scheduler_is_a_connection_error(tmp_path, monkeypatch):
     assert 2 < len(files(tmp_path / "store")) < 40_000
 
 
-def test_client_that_gave_up_is_a_connection_error():
-    with small_cluster() as cluster, Client(cluster, set_as_default=False) as client:
+def test_client_that_gave_up_is_a_connection_error(cluster):
+    with Client(cluster, set_as_default=False) as client:
         executor = dask_executor.DaskExecutor(cluster.scheduler_address)
         executor._client, executor._counted_at = client, -math.inf
         client.scheduler, before = None, client.scheduler  # as Dask does after its time-out
@@ -218,6 +218,7 @@ def test_client_that_gave_up_is_a_connection_error():
         client.scheduler = before
 
 
+@pytest.mark.long
 def test_worker_out_of_memory_fails_one_block_only(tmp_path):
     (tmp_path / "file").touch()
     policies = {"UCB": larl.UCB(), "memory": UsesAllMemory(str(tmp_path / "file"))}
@@ -234,7 +235,7 @@ def test_worker_out_of_memory_fails_one_block_only(tmp_path):
     assert content(result, tmp_path) == content(large.run(threads=1), tmp_path)
 
 
-@pytest.mark.parametrize("where", [(), ("--cluster", "local:2")])
+@pytest.mark.parametrize("where", [(), pytest.param(("--cluster", "local:2"), marks=pytest.mark.long)])
 def test_killed_run_continues_from_its_store(where, tmp_path, monkeypatch):
     path, store, barrier = tmp_path / "study.toml", tmp_path / "store", tmp_path / "barrier"
     monkeypatch.setitem(REGISTRY, "WaitsForFile", WaitsForFile)
@@ -263,16 +264,19 @@ def test_killed_run_continues_from_its_store(where, tmp_path, monkeypatch):
 
 
 def test_two_runs_can_share_a_store(tmp_path):
+    """Another process runs the study while this one does."""
     path, store = tmp_path / "study.toml", tmp_path / "store"
-    path.write_text(LONG)
+    path.write_text(LONG.replace("trials = 800", "trials = 400"))
     code = (
-        f"from larl.simulation.study import read_study; read_study({str(path)!r}).run(store={str(store)!r}, block=20)"
+        "from larl.simulation.study import read_study; "
+        f"read_study({str(path)!r}).run(store={str(store)!r}, block=10).save({str(tmp_path / 'other')!r})"
     )
-    save = ".save({!r})"
-    both = [subprocess.Popen([sys.executable, "-c", code + save.format(str(tmp_path / name))]) for name in "ab"]
-    assert [process.wait(HANGS) for process in both] == [0, 0]
-    serial = content(read_study(path).run(threads=1), tmp_path)
-    assert [(tmp_path / name).read_bytes() for name in "ab"] == [serial, serial]
+    with subprocess.Popen([sys.executable, "-c", code]) as other:
+        wait_for_blocks(store, 0)
+        result = content(read_study(path).run(store=store, block=10), tmp_path)
+        assert other.wait(HANGS) == 0
+    assert result == content(read_study(path).run(threads=1), tmp_path)
+    assert result == (tmp_path / "other").read_bytes()
     assert len(files(store)) == 80
 
 

@@ -10,10 +10,10 @@ import pytest
 import larl
 from larl.policies import REGISTRY
 from larl.simulation.precompile import example_world, precompile, specs
-from tests.cli.running import command
+from tests.cli.running import command, run_here
 from tests.waiting import HANGS
 
-AGENT = "import larl; larl.Agent(larl.Random(), 2)"
+AGENT = "import larl; larl.Agent(larl.{}(), 2)"
 COMPARE = "larl.compare({'it': larl.Random()}, larl.worlds.paper(1), horizon=4, trials=1, progress=False)"
 
 
@@ -23,27 +23,42 @@ def test_each_policy_has_one_spec_for_each_type_of_state(name):
     assert len(states) == len(set(states))
 
 
-def test_second_run_finds_everything_compiled(tmp_path):
-    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    lines = []
-    for _ in range(2):
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    """The environment of processes that share a cache: what all policies use is compiled once."""
+    return os.environ | {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+
+
+def test_what_is_compiled_is_found_later_and_new_policies_are_compiled_in_several_processes(settings):
+    def lines(*names):
         done = subprocess.run(
-            command("precompile", "Random"), capture_output=True, text=True, check=False, timeout=HANGS, env=settings
+            command("precompile", *names), capture_output=True, text=True, check=False, timeout=HANGS, env=settings
         )
         assert done.returncode == 0, done.stderr
-        lines.append(done.stdout.splitlines())
-    assert lines[0][0].startswith("1/1  Random: 4 kernels compiled in ")
-    assert lines[0][1].endswith("and cached")
-    assert lines[1] == ["1/1  Random: already compiled", "nothing to compile"]
-    assert stderr_on_terminal(f"{AGENT}; {COMPARE}", settings) == ""
+        return done.stdout.splitlines()
+
+    first, last = lines("Random")
+    assert first.startswith("1/1  Random: compiled in ")
+    assert last.startswith("1 policy compiled in ")
+    assert stderr_on_terminal(f"{AGENT.format('Random')}; {COMPARE}", settings) == ""
+    *each, last = lines("Random", "Exp3")
+    assert [line.partition("  ")[2].partition(" in ")[0] for line in sorted(each, key=lambda line: line[5:])] == [
+        "Exp3: compiled",
+        "Random: already compiled",
+    ]
+    assert last.startswith("1 policy compiled in ")
+
+
+def test_what_is_compiled_is_not_compiled_again():
+    run_here("precompile", "Random")
+    assert run_here("precompile", "Random").stdout.splitlines()[-1] == "nothing to compile"
 
 
 @pytest.mark.timing
-def test_terminal_shows_one_message_for_the_first_compilation(tmp_path):
-    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    message = "compiling Random for the first time (cached afterwards)…"  # one for the two kernels of an agent
-    assert stderr_on_terminal(AGENT, settings).strip() == message
-    assert stderr_on_terminal(AGENT, settings) == ""
+def test_terminal_shows_one_message_for_the_first_compilation(settings):
+    message = "compiling KLUCB for the first time…"
+    assert stderr_on_terminal(AGENT.format("KLUCB"), settings).strip() == message
+    assert stderr_on_terminal(AGENT.format("KLUCB"), settings) == ""
 
 
 def test_unknown_name_is_refused_before_compilation():

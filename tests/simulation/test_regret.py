@@ -33,7 +33,7 @@ def test_mean_regret_equals_that_of_an_independent_prototype(column, k):
         "BIC alternating": larl.LARLBIC(41, explore_with="alternate"),
         "AR-UCB": larl.ARUCB(k),
     }
-    result = larl.compare(policies, worlds.paper(k), horizon=200, trials=4000, seed=2025)
+    result = larl.compare(policies, worlds.paper(k), horizon=200, trials=2000, seed=2025)
     summary = result.summary(skip=k)
     for name, row in TABLE.items():
         expected_mean, expected_error = row[column]

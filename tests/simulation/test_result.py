@@ -160,11 +160,12 @@ def test_failed_save_keeps_the_old_file(tmp_path, result, monkeypatch):
     path = result.save(tmp_path / "run.nc")
     before = path.read_bytes()
 
-    def broken(self, draft, **options):
-        draft.write_bytes(b"half")
+    def broken(self, store, **options):
+        store.set_attribute("format", "half")
+        store.sync()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", broken)
+    monkeypatch.setattr(xr.Dataset, "dump_to_store", broken)
     with pytest.raises(OSError, match="No space left"):
         result.save(path)
     assert path.read_bytes() == before

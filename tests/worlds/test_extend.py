@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import larl
+from larl._core.states import Memory
 from larl.policies import normal
 from larl.worlds import World, register_latent, start_bits, step_bits
+from larl.worlds.kernels import WorldHandle
 
 
 class WalkState(NamedTuple):
@@ -92,4 +94,10 @@ def test_action_has_its_effect():
 
 def test_other_functions_for_the_same_state_are_refused():
     with pytest.raises(TypeError, match="WalkState already has another begin"):
-        register_latent(WalkState, lambda *_: None, advance)
+        register_latent(WalkState, lambda latent, seed, trial: None, advance)
+
+
+@pytest.mark.parametrize("means", [np.zeros(2, np.int64), np.zeros((1, 2))])
+def test_means_of_another_type_are_refused(means):
+    with pytest.raises(TypeError, match=r"WalkState\.means is an array of .* accepted: float64 with one dimension"):
+        WorldHandle.of(Memory(RandomWalk().latent()._replace(means=means)))

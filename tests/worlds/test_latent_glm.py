@@ -12,9 +12,10 @@ from scipy import stats
 
 import larl
 import larl.simulation.gym
+from larl._core.compile import kernel
 from larl.simulation.study import read_study
 from larl.worlds import LatentGLM, Simulator, binary, brushing, counts, from_dict, non_gaussian
-from larl.worlds.kernels import simulate_reward
+from larl.worlds.kernels import draw_reward
 
 PROCESS: dict[str, Any] = {"gammas": (0.5, 0.3), "beta": (-1.0, 0.4, 1.5), "mu": (0.2, 0.5, -0.1), "sigma_z": 0.5}
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -59,6 +60,11 @@ def reference(name: str, eta: Any) -> Any:
     return Hurdle(eta, 180.0, 0.8)
 
 
+@kernel
+def reward_of(latent: Any, arm: int, noise: float) -> float:
+    return draw_reward(latent, arm, noise)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_rewards_have_the_moments_and_probabilities_of_scipy(name: str) -> None:
     # A constant z, 12,000 steps, 4,000 for each arm. Means and probabilities: 4 standard errors; variances: 5, because
@@ -90,7 +96,7 @@ def test_reward_is_the_quantile_of_scipy(name: str, eta: float) -> None:
     latent, law = world_with(name).latent(), reference(name, eta)
     latent.base.means[:] = eta
     for noise in np.linspace(-6.0, 5.0, 40):
-        level, drawn = stats.norm.cdf(noise), simulate_reward(latent, 1, noise)
+        level, drawn = stats.norm.cdf(noise), reward_of(latent, 1, noise)
         if name == "hurdle":
             assert drawn == pytest.approx(float(law.ppf(level)), rel=1e-6, abs=1e-200)
         else:  # rounding decides at the edge of a count's probability
@@ -106,7 +112,7 @@ def test_quantiles_with_little_and_much_dispersion(dispersion: float) -> None:
         for noise in (-7.0, -3.0, -0.5, 0.0, 1.0, 3.0):
             level = stats.norm.cdf(noise)
             low, high = law.ppf(level * (1.0 - 1e-7)), law.ppf(level * (1.0 + 1e-7))
-            assert low <= simulate_reward(latent, 0, noise) <= high, (mean, noise)
+            assert low <= reward_of(latent, 0, noise) <= high, (mean, noise)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 import larl
-from larl._core.compile import copy_fields
-from larl.policies._pooling import stack_units, unit_view
+from larl._core.states import Memory, copy_state
 from larl.simulation.gym import LatentAREnv
 from larl.simulation.store import Store
 from larl.simulation.study import Study
@@ -143,11 +142,11 @@ def test_units_of_a_cohort_have_the_windows_of_trials() -> None:
 
 def test_trials_and_units_share_one_table() -> None:
     latent = Recorded(TABLE, WINDOW).latent()
-    assert copy_fields(latent).table is latent.table
-    assert copy_fields(latent).row is not latent.row
-    stacked = stack_units(latent, 4)
-    assert stacked.table is unit_view(stacked, 2).table is latent.table
-    assert stacked.row.shape == (4, 1)
+    assert copy_state(latent).table is latent.table
+    assert copy_state(latent).row is not latent.row
+    units = Memory(latent, 4)
+    assert units.stacked().table is units.state(2).table is latent.table
+    assert units.stacked().row.shape == (4, 1)
 
 
 def test_gymnasium_episode_is_a_window() -> None:

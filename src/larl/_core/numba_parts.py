@@ -6,7 +6,7 @@ numba would then load the machine code of one for the arguments of the other. `u
 For every function, numba optimises its code together with the code of all functions that it calls, and emits machine
 code for it; a function at depth n of the calls is optimised n times. Only the kernel at the top needs machine code. So
 the callees of kernels are compiled to a `LinkOnlyLibrary`, which is linked into the kernel and emits no machine code of
-its own. This halves the compile time of Auto (25 s instead of 53 s of processor time) and saves little elsewhere.
+its own. The first use of Auto takes 15 s of processor time instead of 50, that of LARL(5) 2.7 instead of 3.2.
 Their code counts no references to arrays that only their callers own, and is shared by calls with different literals.
 
 The pipeline is optional. `PIPELINE` is empty, and `numba.njit` compiles as usual, if the installed numba lacks an
@@ -33,7 +33,6 @@ ATTRIBUTES = (
     "numba.core.codegen.JITCodeLibrary._finalize_dynamic_globals",
     "numba.core.codegen.JITCodeLibrary._finalized",
     "numba.core.codegen.JITCPUCodegen._add_module",
-    "numba.core.codegen.JITCodeLibrary._optimize_functions",
     "numba.core.compiler.Compiler.define_pipelines",
     "numba.core.dispatcher.Dispatcher.get_call_template",
     "numba.core.analysis.compute_cfg_from_blocks",
@@ -100,18 +99,16 @@ def can_cache() -> bool:
     return not missing
 
 
-def use_unique_cache_names(dispatcher: Any) -> Any:
-    """Return the kernel; a file of its machine code never gets the name that another process chooses.
+def use_unique_cache_names(cache: Any) -> Any:
+    """Return numba's files of a kernel; one of its machine code never gets the name that another process chooses.
 
     numba numbers the files of a kernel. Its index is read, extended and written without a lock: if two processes do so
     at once for different arguments, both use the same number, and the index can lead to the wrong file. With unique
     names, one of the two entries can be lost; its code is then compiled again.
     """
-    cache = getattr(dispatcher, "_cache", None)
-    if cache is not None:  # numba.njit returns the plain function if uncompiled
-        numbered = cache._cache_file._data_name
-        cache._cache_file._data_name = lambda number: f"{numbered(number).removesuffix('.nbc')}-{uuid.uuid4().hex}.nbc"
-    return dispatcher
+    numbered = cache._cache_file._data_name
+    cache._cache_file._data_name = lambda number: f"{numbered(number).removesuffix('.nbc')}-{uuid.uuid4().hex}.nbc"
+    return cache
 
 
 def compile_once_for_literals(dispatcher: Any) -> Any:
@@ -132,7 +129,7 @@ def compile_once_for_literals(dispatcher: Any) -> Any:
 
 
 PIPELINE: dict[str, Any] = {}  # options of numba.njit for the callees of kernels
-SEPARATE: dict[str, Any] = {}  # the same for functions that are never inlined
+ENTRY: dict[str, Any] = {}  # the same for entries
 
 if _can_use_pipeline():
     from llvmlite import binding
@@ -166,14 +163,11 @@ if _can_use_pipeline():
             self._codegen._engine.finalize_object()
             self._finalized = True
 
-    class SeparateLibrary(LinkOnlyLibrary):
-        """The code of one function that is not inlined."""
+    class EntryLibrary(LinkOnlyLibrary):
+        """The code of an entry with everything that it calls, optimised, for `entry_object`."""
 
-        def _optimize_functions(self, module: Any) -> None:
-            for function in module.functions:
-                if not function.is_declaration:
-                    function.add_function_attribute("noinline")
-            cast(Any, super())._optimize_functions(module)
+        def _optimize_final_module(self) -> None:
+            cast(Any, JITCodeLibrary)._optimize_final_module(self)
 
     def owns_arrays(state: Any) -> bool:
         """Return whether a function creates or returns arrays, so that it must count references to them."""
@@ -232,10 +226,10 @@ if _can_use_pipeline():
                 each.finalize()
             return pipelines
 
-    class SeparateCompiler(LinkOnlyCompiler):
-        """numba's compiler with a `SeparateLibrary` as its output."""
+    class EntryCompiler(LinkOnlyCompiler):
+        """numba's compiler with an `EntryLibrary` as its output."""
 
-        library = SeparateLibrary
+        library = EntryLibrary
 
     PIPELINE["pipeline_class"] = LinkOnlyCompiler
-    SEPARATE["pipeline_class"] = SeparateCompiler
+    ENTRY["pipeline_class"] = EntryCompiler

@@ -52,13 +52,15 @@ def compare(
     from larl._core.files import output_folder
     from larl._core.validation import one_of
     from larl.simulation.study import read_study
-    from larl.simulation.study_output import write_study
     from larl.simulation.tables import check_axes
 
     comparison = read_study(study, units=units, pooling=pooling)
     axes = () if heatmap is None else check_axes(heatmap, comparison.candidates)
     if reference is not None:
         one_of(*comparison.policies)("larl compare", "reference", reference)
+
+    from larl.simulation.study_output import write_study  # imports matplotlib, which the errors above do not need
+
     with output_folder(out):
         result = comparison.run(threads=threads, progress=True, cluster=cluster, store=store, block=block)
         write_study(result, out, axes, reference)

@@ -38,7 +38,7 @@ def policies(
 def precompile(
     names: Annotated[list[str] | None, typer.Argument(help="Names of policies.", show_default="all")] = None,
 ) -> None:
-    """Compile the kernels of policies and cache them, so that later runs start at once. All of them take minutes."""
-    from larl.simulation import precompile as kernels
+    """Compile policies ahead of time, so that later runs start at once. All of them take a minute or two."""
+    from larl.simulation.precompile import precompile as compile_all
 
-    kernels.precompile(names or ())
+    compile_all(names or ())

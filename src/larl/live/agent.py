@@ -4,17 +4,23 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Self
 
+from numba import types
+
 from larl import __version__
+from larl._core.compile import naming_own_functions
 from larl._core.validation import InvalidValue, Vector, integer
-from larl.live import files
+from larl.live import files, kernels
 from larl.live.base import Minimum, Reward, read_settings
 from larl.live.decision import Decision, RewardStatus
 from larl.live.history import History
 from larl.live.log_checks import check_counts
-from larl.live.renamed import upgrade_names
 from larl.live.saved import SavedPolicy
+from larl.live.streams import StreamKeys, Streams
 from larl.policies import Allocation, Policy
 from larl.worlds.base import World
+
+_decide = kernels.direct(kernels.decide, types.int64, types.int64)
+_learn = kernels.direct(kernels.learn, types.int64, types.int64, types.float64)
 
 
 class Agent(SavedPolicy):
@@ -106,10 +112,24 @@ class Agent(SavedPolicy):
             world=world,
         )
         self.trial = integer(0, 2**63 - 1)("Agent", "trial", trial)
-        state = self._initial_state()
-        self._history = History(state, self.max_delay, self._context_size, is_shared=True)
-        self._compile_choose(state)
+        memory = self._initial_memory()
+        self._record = self._new_record(memory)
+        self._history = History(memory, self._record, self.max_delay, self._context_size)
+        self._address = self._history.address
         self._latest: tuple[str | None, int] = None, -1  # id and step of the last decision
+        self._reuse_streams()
+
+    def use_streams(self, streams: Streams) -> None:
+        super().use_streams(streams)
+        if hasattr(self, "_history"):
+            self._reuse_streams()
+
+    def _reuse_streams(self) -> None:
+        """Write the keys of the random bits, if they are the same at each step."""
+        self._set_streams(self._history.record, self.trial, 0)
+        has_same_keys = isinstance(self._streams(self.trial), StreamKeys)
+        # Whether `decide` without arguments needs nothing but the record.
+        self._is_prepared = has_same_keys and self._schedule.every is None and self._context_size == 0
 
     @property
     def t(self) -> int:
@@ -160,25 +180,49 @@ class Agent(SavedPolicy):
         >>> agent.decide(available=[]).arm is None
         True
         """
+        if available is None and context is None and day is None and self._is_prepared:
+            try:
+                arm = _decide(self._address, -1)
+                if arm == kernels.NOT_READY:
+                    self._history.catch_up()
+                    arm = _decide(self._address, -1)
+            except ArithmeticError as error:
+                raise self._refusal(error) from None
+            except Exception:  # of an own policy
+                with naming_own_functions(type(self._history.state)):
+                    raise
+            decision = self._decision(self._record, arm)
+        else:
+            decision = self._decide_among(available, context, day)
+        self._latest = decision.id, decision.t
+        return decision
+
+    def _decide_among(self, available: Sequence[str] | None, context: Vector | None, day: date | None) -> Decision:
+        """`decide`, with arguments or scheduled learning."""
         mask, checked_context = self._available_mask(available), self._check_context(context)
         day_number, history = self._schedule.check_day(day), self._history
         history.catch_up()
         t = history.end
-        if available is not None and not mask.any():
+        if not mask.any():
             history.add(-1, checked_context, pending=False)
             return Decision(self._id(t), t, **self._unavailable_fields())
-        arm, fields = self._choose_arm(
-            0, history.state, self._streams(self.trial), t, checked_context, mask, day_number
-        )
-        history.add(arm, checked_context, pending=True)
-        name = self._id(t)
-        self._latest = name, t
-        return Decision(name, t, **fields)
+        update = self._schedule.update(0, t, day_number, history.memory.copy)
+        self._set_choice(self._record, mask, checked_context, update)
+        self._set_streams(self._record, self.trial, t)
+        try:
+            arm = _decide(self._address, -1)
+        except ArithmeticError as error:
+            raise self._refusal(error) from None
+        finally:
+            self._available[:] = True
+        self._schedule.keep(0, update)
+        return self._decision(self._record, arm, self._id(t))
 
     def update_if_due(self, day: date | None = None) -> None:
         """Learn as ``decide`` would, if an update is due: for a decision of this agent that is recorded again."""
-        state = self.state
-        self._schedule.keep(0, self._schedule.update(0, self.t, self._schedule.check_day(day), state))
+        day_number = self._schedule.check_day(day)
+        self._history.catch_up()
+        self._schedule.keep(0, self._schedule.update(0, self.t, day_number, self._history.memory.copy))
 
     def record(self, arm: str | None, context: Vector | None = None) -> str:
         """Record a step whose arm was chosen outside larl.
@@ -237,6 +281,20 @@ class Agent(SavedPolicy):
         >>> [str(agent.observe(each, 1.0)) for each in (first, second, third, third)]
         ['late', 'repaired', 'learnt', 'repeated']
         """
+        if arm is None and type(reward) is float:  # the usual case: the last decision, in time
+            name, t = decision.id if type(decision) is Decision else decision, self._latest[1]
+            if type(name) is str and name == self._latest[0]:
+                try:
+                    result = _learn(self._address, t, reward)
+                except Exception:
+                    self._history.forget_reward(t)
+                    with naming_own_functions(type(self._history.state)):
+                        raise
+                if result == kernels.CHECKPOINT_DUE:
+                    self._history.keep_checkpoint()
+                if result:
+                    self.counts["learnt"] += 1
+                    return RewardStatus.LEARNT
         t = self._step_of(decision)
         value, played = self._check_reward(reward, arm)
         if self._history.end - t > self.max_delay:
@@ -254,10 +312,9 @@ class Agent(SavedPolicy):
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> Self:
         """The agent that `pack` returned as JSON types."""
-        values = upgrade_names(values)
         agent = cls(**read_settings(values), trial=values["trial"])
-        files.unpack_updates(values, agent._schedule, agent._history.base.state, 1)
-        agent._history = files.unpack_history(values, agent._history.state, agent._log_sizes())
+        files.unpack_updates(values, agent._schedule, agent._initial_memory(), 1)
+        files.unpack_history(values, agent._history, agent._log_sizes())
         agent.counts = check_counts(values["counts"], list(RewardStatus))
         return agent
 

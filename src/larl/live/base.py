@@ -2,30 +2,38 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
+from math import isfinite
+from struct import Struct
 from typing import Any
 
 import numpy as np
 
-from larl._core.compile import fields_nan
+from larl._core.states import Memory, has_nan, words_of
 from larl._core.validation import InvalidValue, Number, Vector, instance, integer, number, optional
-from larl.live.compiled import compiled_for_state, initial_state
-from larl.live.decision import PolicyError, RewardStatus
-from larl.live.kernels import choose, choose_deployed
+from larl.live import kernels
+from larl.live.decision import Decision, PolicyError, RewardStatus
+from larl.live.history import Ints
 from larl.live.log_checks import LogSizes, check_names
-from larl.live.schedule import Schedule
+from larl.live.schedule import Schedule, Update
 from larl.live.state_size import check_state_size, packed_length
-from larl.live.streams import StreamKeys, Streams, UnitStreams
+from larl.live.streams import StreamKeys, Streams
 from larl.policies import Auto, Deployed, DynamicOracle, KalmanOracle, Policy, from_dict
 from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import has_action_probabilities
 from larl.policies._deployment import DEFAULTS, Deployment
+from larl.policies._entry import Handle
+from larl.policies._state_memory import checked_init
 from larl.worlds.base import World
 from larl.worlds.variants import Contextual
 from larl.worlds.variants import from_dict as world_from_dict
 
 MAX_ARMS = 10_000
+COPIES = 2  # of a State that a new agent holds: the shared one and its own
 _finite = number()
+_read_results: Any = Struct("<ddqQq").unpack_from  # expected, width, explored, id, step
+_results_at = 8 * kernels.EXPECTED
+_new_tuple = tuple.__new__  # of a Decision: half the time of calling the class
 Reward = Number | np.bool_  # what a reward can be, for type checkers
 Minimum = float | Mapping[str, float]  # probability of every arm, or by arm
 
@@ -79,61 +87,72 @@ class LivePolicy:
         self.counts = {status.value: 0 for status in RewardStatus}  # reports of rewards by their status
         self._arm_index = {name: arm for arm, name in enumerate(self.arms)}
         self._context_size = int(getattr(policy, "context", 0))
-        self._all_arms = np.ones(len(self.arms), dtype=np.bool_)
-        self._probabilities, self._details, self._no_context = np.zeros(len(self.arms)), np.zeros(3), np.zeros(0)
+        # What compiled functions read and write (kernels.py). The arrays must not be replaced.
+        self._available, self._context = np.ones(len(self.arms), np.bool_), np.zeros(self._context_size)
+        self._probabilities, self._rule_words = np.zeros(len(self.arms)), words_of(self._rules)
+        self._read_probabilities: Any = Struct(f"<{len(self.arms)}d").unpack_from
 
     def use_streams(self, streams: Streams) -> None:
         """Take random bits and ids of decisions from other streams. They are not saved."""
         self._streams = cache(streams)
 
-    def _initial_state(self) -> Any:
+    def _initial_memory(self) -> Memory:
         """The policy's State before the first step, which must not be changed: other agents may have the same."""
-        if not has_action_probabilities(state := initial_state(self.policy, len(self.arms), self.horizon, self.world)):
+        create = _shared_memory if self.world is None else _create_memory
+        memory = create(self.policy, len(self.arms), self.horizon, self.world)
+        if not has_action_probabilities(memory.state()):
             accepted = "a policy with action probabilities: registered with predict= or action_probabilities="
             raise InvalidValue(self._owner, "policy", self.policy, accepted)
-        return state
+        return memory
 
-    def _compile_choose(self, state: Any) -> None:
-        """Look up the machine code of `choose` for States of this type."""
-        key, outputs = np.uint64(0), (self._all_arms, self._probabilities, self._details)
-        is_plain = self._deployment.is_plain
-        self._draw: Any = self._rules.equal_minimum if is_plain else self._rules  # the argument of `_choose`
-        function: Any = choose if is_plain else choose_deployed
-        self._choose = compiled_for_state(function, state, self._no_context, key, key, 0, self._draw, *outputs)
+    def _new_record(self, memory: Memory) -> Ints:
+        """A record for compiled functions, without a State and a log; `memory` has that of a new unit."""
+        record, self._checked = np.zeros(kernels.RECORD_SIZE, np.int64), memory.checked
+        record[kernels.ENTRY], record[kernels.REPORTS], _ = Handle.of(memory.state(), 0)
+        record[kernels.RULES] = self._rule_words.ctypes.data
+        record[kernels.ARMS], record[kernels.CONTEXT_SIZE] = len(self.arms), self._context_size
+        record[kernels.CHECKED], record[kernels.CHECKED_SIZE] = self._checked.ctypes.data, len(self._checked)
+        record[kernels.AVAILABLE], record[kernels.PROBABILITIES] = (
+            array.ctypes.data for array in (self._available, self._probabilities)
+        )
+        record[kernels.CONTEXT], record[kernels.DRAW] = self._context.ctypes.data, self._rules.draw
+        record.view(np.float64)[kernels.MINIMUM] = self._rules.equal_minimum
+        return record
 
-    def _choose_arm(
-        self, unit: int, state: Any, streams: UnitStreams, t: int, context: Any, available: Any, day: int
-    ) -> tuple[int, dict[str, Any]]:
-        """The arm of step t of a unit, and the fields of its Decision; `state` has all steps."""
-        details, update = self._details, self._schedule.update(unit, t, day, state)
-        policy_key, exploration_key = streams.keys(t)
-        try:
-            arm = self._choose(
-                state if update is None else update.state,
-                context,
-                policy_key,
-                exploration_key,
-                t,
-                self._draw,
-                available,
-                self._probabilities,
-                details,
-            )
-        except ArithmeticError as error:
-            raise PolicyError(f"{self.policy} cannot decide: {error}") from None
-        self._schedule.keep(unit, update)
-        expected, width, explored = details.tolist()
-        return arm, {
-            "arm": self.arms[arm],
-            "probabilities": dict(zip(self.arms, self._probabilities.tolist(), strict=True)),
-            "expected": None if math.isnan(expected) else expected,
-            "width": width if math.isfinite(width) else None,
-            "explored": explored > 0.0,
-        }
+    def _set_streams(self, record: Ints, number: int, t: int) -> None:
+        """Write the keys of the random bits of step t of a unit."""
+        keys, streams = record.view(np.uint64), self._streams(number)
+        keys[kernels.POLICY_KEY], keys[kernels.EXPLORATION_KEY] = streams.keys(t)
+        if isinstance(streams, StreamKeys):
+            keys[kernels.ID_KEY] = streams.ids
+
+    def _set_choice(self, record: Ints, mask: Any, context: Any, update: Update | None) -> None:
+        """Write what the next decision chooses from, and the State that decides."""
+        self._available[:], self._context[:] = mask, context
+        record[kernels.DECIDING] = record[kernels.STATE] if update is None else update.memory.address()
+
+    def _refusal(self, error: ArithmeticError) -> PolicyError:
+        """The error of a policy whose numbers are invalid."""
+        return PolicyError(f"{self.policy} cannot decide: {error}")
+
+    def _decision(self, record: Ints, arm: int, name: str | None = None, unit: str | None = None) -> Decision:
+        """The Decision that a compiled function has written to a record; by default it has the id of an agent's."""
+        expected, width, explored, id_bits, t = _read_results(record, _results_at)
+        values = (
+            name or f"{t}-{id_bits:016x}",
+            t,
+            self.arms[arm],
+            dict(zip(self.arms, self._read_probabilities(self._probabilities))),  # noqa: B905  # as many as arms
+            None if expected != expected else expected,
+            width if isfinite(width) else None,
+            explored == 1,
+            unit,
+        )
+        return _new_tuple(Decision, values)
 
     def _refuse_nan(self, *states: Any) -> None:
         """Raise PolicyError if one of these States contains nan."""
-        if any(map(fields_nan, states)):
+        if any(map(has_nan, states)):
             raise PolicyError(f"{self.policy} cannot be saved: its State contains nan")
 
     def _unavailable_fields(self) -> dict[str, Any]:
@@ -176,7 +195,7 @@ class LivePolicy:
     def _available_mask(self, available: Sequence[str] | None) -> Any:
         """Whether each arm is available."""
         if available is None:
-            return self._all_arms
+            return np.ones(len(self.arms), dtype=np.bool_)
         if isinstance(available, str) or not isinstance(available, Sequence):
             raise InvalidValue("decide", "available", available, f"a list of some of {', '.join(self.arms)}")
         mask = np.zeros(len(self.arms), dtype=np.bool_)
@@ -187,7 +206,7 @@ class LivePolicy:
     def _check_context(self, context: Vector | None) -> Any:
         """The context as an array of the length that the policy needs."""
         if context is None and self._context_size == 0:
-            return self._no_context
+            return self._context
         if not (context is None or isinstance(context, Sequence | np.ndarray)) or isinstance(context, str):
             raise InvalidValue("decide", "context", context, f"a sequence of {self._context_size} numbers")
         values = [] if context is None else [_finite("decide", f"context[{i}]", x) for i, x in enumerate(context)]
@@ -215,10 +234,19 @@ class LivePolicy:
         }
 
 
+def _create_memory(policy: Policy, arms: int, horizon: int | None, world: World | None) -> Memory:
+    """Return the State before the first step; raise InvalidValue if it does not fit into memory."""
+    return Memory(checked_init(policy, arms, horizon=horizon, world=world, copies=COPIES))
+
+
+_shared_memory = lru_cache(maxsize=8)(_create_memory)
+
+
 def read_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """The output of `LivePolicy._settings` as arguments of the constructor."""
     plain = {name: values[name] for name in ("arms", "seed", "min_probability", "max_delay", "horizon")}
-    policy, world = from_dict(values["policy"]), values["world"]
+    given, world = values["policy"], values["world"]
+    policy = given if isinstance(given, Policy) else from_dict(given)
     made_world = None if world is None else world_from_dict(world)
     arms, length = len(check_names("arms", values["arms"])), packed_length(values)
     refuse_deployed("file", policy)

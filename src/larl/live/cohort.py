@@ -4,20 +4,23 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Self
 
+from numba import types
+
 from larl import __version__
-from larl._core.compile import copy_fields
+from larl._core.states import Memory
 from larl._core.validation import InvalidValue, Vector, one_of
-from larl.live import files
+from larl.live import files, kernels
 from larl.live.base import Minimum, Reward, read_settings
 from larl.live.decision import Decision, RewardStatus
-from larl.live.independent_history import IndependentHistory
+from larl.live.history import History, IndependentHistory
 from larl.live.log_checks import check_counts, check_names
-from larl.live.renamed import upgrade_names
 from larl.live.saved import SavedPolicy
 from larl.live.shared_history import SharedHistory
 from larl.policies import Allocation, Policy
 from larl.policies._pooling import POOLINGS, pooled_state
 from larl.worlds.base import World
+
+_decide = kernels.direct(kernels.decide, types.int64, types.int64)
 
 
 class Cohort(SavedPolicy):
@@ -108,11 +111,17 @@ class Cohort(SavedPolicy):
             world=world,
         )
         self.pooling = one_of(*POOLINGS)("Cohort", "pooling", pooling)
-        self._new_unit = pooled_state(policy, copy_fields(self._initial_state()), self.pooling)
+        memory = self._initial_memory()
+        if self.pooling != "none":
+            memory = Memory(pooled_state(policy, memory.state(), self.pooling))
+        self._new_unit = memory.state()
         self._numbers: dict[str, int] = {}
-        kind = IndependentHistory if self.pooling == "none" else SharedHistory
-        self._history: IndependentHistory | SharedHistory = kind(self._new_unit, self.max_delay, self._context_size)
-        self._compile_choose(copy_fields(self._new_unit))
+        record, sizes = self._new_record(memory), self._log_sizes()
+        self._history: IndependentHistory | SharedHistory
+        if self.pooling == "none":
+            self._history = IndependentHistory(lambda _: History(memory, record.copy(), sizes.max_delay, sizes.context))
+        else:
+            self._history = SharedHistory(self._new_unit, record, sizes.max_delay, sizes.context)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -161,19 +170,28 @@ class Cohort(SavedPolicy):
         mask, checked_context = self._available_mask(available), self._check_context(context)
         day_number = self._schedule.check_day(day)
         number, history = self.enter(unit), self._history
-        state, t = history.state(number), history.count(number)
-        if available is not None and not mask.any():
+        history.catch_up(number)
+        t, record = history.count(number), history.record(number)
+        if not mask.any():
             history.add(number, -1, checked_context, pending=False)
             return Decision(self._id(number, t), t, **self._unavailable_fields(), unit=unit)
-        arm, fields = self._choose_arm(number, state, self._streams(number), t, checked_context, mask, day_number)
+        update = self._schedule.update(number, t, day_number, lambda: history.copy_state(number))
+        self._set_choice(record, mask, checked_context, update)
+        self._set_streams(record, number, t)
+        try:
+            arm = _decide(int(record.ctypes.data), t)
+        except ArithmeticError as error:
+            raise self._refusal(error) from None
+        self._schedule.keep(number, update)
         history.add(number, arm, checked_context, pending=True)
-        return Decision(self._id(number, t), t, **fields, unit=unit)
+        return self._decision(record, arm, self._id(number, t), unit)
 
     def update_if_due(self, unit: str, day: date | None = None) -> None:
         """Learn as ``decide`` would, if an update of the unit is due: for a decision that is recorded again."""
-        number = self.enter(unit)
-        t, state = self._history.count(number), self._history.state(number)
-        self._schedule.keep(number, self._schedule.update(number, t, self._schedule.check_day(day), state))
+        number, history, day_number = self.enter(unit), self._history, self._schedule.check_day(day)
+        history.catch_up(number)
+        update = self._schedule.update(number, history.count(number), day_number, lambda: history.copy_state(number))
+        self._schedule.keep(number, update)
 
     def record(self, unit: str, arm: str | None, context: Vector | None = None) -> str:
         """Record a step of a unit whose arm was chosen outside larl.
@@ -192,7 +210,7 @@ class Cohort(SavedPolicy):
         """
         played, checked_context = -1 if arm is None else self._arm_number("record", arm), self._check_context(context)
         number, history = self.enter(unit), self._history
-        history.state(number)  # the State contains all earlier steps
+        history.catch_up(number)
         history.add(number, played, checked_context, pending=arm is not None)
         return self._id(number, history.count(number) - 1)
 
@@ -236,18 +254,26 @@ class Cohort(SavedPolicy):
     def pack(self) -> dict[str, Any]:
         """The cohort as JSON types."""
         own = {"counts": self.counts, "units": list(self.units)} | files.pack_updates(self._schedule)
-        return {"larl": __version__, **self._settings(), **own, **self._history.pack()}
+        return {"larl": __version__, **self._settings(), **own, **self._pack_history()}
+
+    def _pack_history(self) -> dict[str, Any]:
+        if isinstance(self._history, SharedHistory):
+            return self._history.pack()
+        return {"each": [files.pack_history(history) for history in self._history.histories]}
 
     @classmethod
     def unpack(cls, values: Mapping[str, Any]) -> Self:
         """The cohort that `pack` returned as JSON types."""
-        values = upgrade_names(values)
         cohort = cls(**read_settings(values), pooling=values["pooling"])
         for unit in check_names("units", values["units"]):
             cohort._numbers[unit] = len(cohort._numbers)
-        kind, count = type(cohort._history), len(cohort._numbers)
-        files.unpack_updates(values, cohort._schedule, cohort._new_unit, count)
-        cohort._history = kind.unpack(values, cohort._new_unit, cohort._log_sizes(), count)
+            cohort._history.add_unit()
+        files.unpack_updates(values, cohort._schedule, Memory(cohort._new_unit), len(cohort._numbers))
+        if isinstance(cohort._history, SharedHistory):
+            cohort._history.unpack(values, cohort._log_sizes())
+        else:
+            for history, each in zip(cohort._history.histories, values["each"], strict=True):
+                files.unpack_history(each, history, cohort._log_sizes())
         cohort.counts = check_counts(values["counts"], list(RewardStatus))
         return cohort
 

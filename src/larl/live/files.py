@@ -17,22 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.compile import copy_fields
 from larl._core.files import write_atomically
+from larl._core.states import Memory, copy_state
 from larl._core.validation import InvalidValue, short
 from larl.live.history import History
 from larl.live.log_checks import STEP_COLUMNS, LogSizes, check_log, check_time
-from larl.live.old_auto import FORMER_PRIOR, ONLY_OLD, learn_again
-from larl.live.old_cohort_auto import PREFIX, has_auto_alone, learn_together
-from larl.live.old_scale import fix_scale, has_running_scale
-from larl.live.renamed import upgrade_names
 from larl.live.schedule import Schedule, Update
-from larl.policies import from_dict
 from larl.policies._bounds import check_state
 from larl.policies._bounds import state_arrays as state_arrays
 
-SCHEMA = 4  # of files with a deployment; earlier versions of larl would ignore it
-PLAIN_SCHEMA = 3  # of all others, which earlier versions can read
+SCHEMA = 5  # the version of the files; others are refused
 # What values of the wrong type or size raise where they are used.
 USE_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
@@ -78,22 +72,9 @@ def _pack_array(array: Any) -> dict[str, Any]:
 def unpack_state(values: Mapping[str, Any], state: Any, initial: Any) -> None:
     """Write the output of `pack_state` into a State, of one unit or stacked; ValueError if a policy cannot use it.
 
-    `initial` is the State of a new unit. Arrays without elements may be missing, as in files of earlier versions.
+    `initial` is the State of a new unit.
     """
-    if not ONLY_OLD.isdisjoint(values) and type(initial).__name__ == "AutoState":
-        learn_again(values, state, initial.smc, _unpack_array)
-        return
     arrays = state_arrays(state)
-    if type(initial).__name__ == "AutoState":  # the default prior was an array of the State before it became a setting
-        values = {name: value for name, value in values.items() if name not in FORMER_PRIOR}
-    if has_running_scale(values, initial):
-        fix_scale(values, state, initial, _unpack_array)
-        old = {name: value for name, value in values.items() if name.startswith("inner.")}
-        values = pack_state(state) | old
-    if has_auto_alone(values, initial):
-        learn_together(values, state, _pack_array, _unpack_array)
-        values = pack_state(state) | {name: value for name, value in values.items() if not name.startswith(PREFIX)}
-    values = {name: _pack_array(array) for name, array in arrays.items() if array.size == 0} | dict(values)
     if set(values) != set(arrays):
         raise ValueError(f"unexpected or missing arrays in the state: {sorted(set(values) ^ set(arrays))}")
     for name, array in arrays.items():
@@ -125,14 +106,13 @@ def digest(values: dict[str, Any]) -> str:
 
 def write(path: str | Path, values: dict[str, Any], kind: str = "agent") -> Path:
     """Write the file of an agent or a cohort atomically."""
-    schema = PLAIN_SCHEMA if values.get("deployment") is None else SCHEMA
-    document = {"format": f"larl.{kind}", "schema": schema, **values}
+    document = {"format": f"larl.{kind}", "schema": SCHEMA, **values}
     document["digest"] = digest(document)
     return write_atomically(path, lambda temporary: temporary.write_text(json.dumps(document) + "\n", encoding="utf-8"))
 
 
 def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
-    """The values that `write` wrote, with current names; InvalidFile if the file is not usable."""
+    """The values that `write` wrote; InvalidFile if the file is not usable."""
     form, wrong_kind = f"larl.{kind}", f"is not the file of {'an agent' if kind == 'agent' else 'a cohort'}"
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -149,12 +129,11 @@ def read(path: str | Path, kind: str = "agent") -> dict[str, Any]:
         raise InvalidFile(path, "is incomplete" if is_truncated else f"{wrong_kind}: {error}") from error
     if not isinstance(values, dict) or values.get("format") != form:
         raise InvalidFile(path, f"{wrong_kind}: it has no format {form!r}")
-    if type(values.get("schema")) is not int or values["schema"] not in range(1, SCHEMA + 1):
-        raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads 1 to {SCHEMA}")
+    if type(values.get("schema")) is not int or values["schema"] != SCHEMA:
+        raise InvalidFile(path, f"has schema {values.get('schema')!r}; this larl reads {SCHEMA}")
     if values.get("digest") != digest(values):
         raise InvalidFile(path, "was edited or damaged: its digest does not match")
-    with errors_as_invalid_file(path, values):
-        return upgrade_names(values)
+    return values
 
 
 def nan_to_none(values: Any) -> list[float | None]:
@@ -167,9 +146,7 @@ def refuse_other_file(path: str | Path, settings: dict[str, Any], kind: str = "a
     if Path(path).exists():
         existing = read(path, kind)
         for key, value in settings.items():
-            # an older file may lack fields of the policy that have been added since
-            old = from_dict(existing[key]).to_dict() if key == "policy" else existing.get(key)
-            if old != value:
+            if existing.get(key) != value:
                 accepted = f"a new name, or the file of this {kind}; that file has {key} = {existing.get(key)!r}"
                 raise InvalidValue(f"{kind.capitalize()}.save", "path", str(path), accepted)
 
@@ -188,7 +165,10 @@ def pack_history(history: History) -> dict[str, Any]:
     """A unit's first checkpoint and the steps since then, as JSON types."""
     rows = slice(0, history.row(history.end))
     return {
-        "base": {"time": history.base.time, "state": pack_state(history.base.state)},
+        "base": {
+            "time": history.base.time,
+            "state": pack_state(history.memory.state_in(history.base.block, history.memory.shared)),
+        },
         "past": {
             "arm": history.arm[rows].tolist(),
             "reward": nan_to_none(history.reward[rows]),
@@ -198,18 +178,17 @@ def pack_history(history: History) -> dict[str, Any]:
     }
 
 
-def unpack_history(values: Mapping[str, Any], state: Any, sizes: LogSizes, like: History | None = None) -> History:
-    """The inverse of `pack_history`, into the State of a new unit: all steps are replayed; ValueError if unusable."""
-    unpack_state(values["base"]["state"], state, copy_fields(state))
+def unpack_history(values: Mapping[str, Any], history: History, sizes: LogSizes) -> None:
+    """The inverse of `pack_history`, into the history of a new unit; ValueError if it is not usable."""
+    unpack_state(values["base"]["state"], history.state, copy_state(history.state))
     log, time = values["past"], check_time("base.time", values["base"]["time"])
     check_log(log, sizes)
-    history = History(state, sizes.max_delay, sizes.context, time, like)
+    history.start_at(history.checkpoint()._replace(time=time))
     for arm, reward, pending, context in zip(*(log[name] for name in STEP_COLUMNS), strict=True):
         history.catch_up()
         history.add(arm, context, pending=pending)
         if reward is not None:
             history.set(history.end - 1, arm, reward)
-    return history
 
 
 def pack_updates(schedule: Schedule) -> dict[str, Any]:
@@ -220,10 +199,10 @@ def pack_updates(schedule: Schedule) -> dict[str, Any]:
     return {"updates": [{"unit": n, "number": each.number, "state": pack_state(each.state)} for n, each in rows]}
 
 
-def unpack_updates(values: Mapping[str, Any], schedule: Schedule, initial: Any, units: int) -> None:
-    """Read the output of `pack_updates`; `initial` is the State of a new unit. ValueError if it is not usable."""
+def unpack_updates(values: Mapping[str, Any], schedule: Schedule, initial: Memory, units: int) -> None:
+    """Read the output of `pack_updates`; `initial` has the State of a new unit. ValueError if it is not usable."""
     for each in [] if schedule.every is None else values["updates"]:
         unit = check_time("updates.unit", each["unit"], 0, units - 1)
-        state = copy_fields(initial)
-        unpack_state(each["state"], state, initial)
-        schedule.keep(unit, Update(check_time("updates.number", each["number"]), state))
+        memory = initial.copy()
+        unpack_state(each["state"], memory.state(), initial.state())
+        schedule.keep(unit, Update(check_time("updates.number", each["number"]), memory))

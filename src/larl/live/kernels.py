@@ -1,4 +1,8 @@
-"""Compiled functions of agents and cohorts: choose an arm, and replay logged steps into a State."""
+"""Compiled functions of agents and cohorts: choose an arm, learn a reward, and replay logged steps into a State.
+
+They take the address of a *record*: 8-byte words with the addresses and numbers of one unit, in the order below. So a
+call from Python passes one number, and the results are read from the record.
+"""
 
 import math
 from typing import Any
@@ -6,109 +10,142 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import entry_point, inline
-from larl._core.random import bits_to_uniform, empty_bits, random_bits, seed_bits, uniform
-from larl.policies._contract import act, action_probabilities, has_nan, predict, set_context, update, update_missing
-from larl.policies._deployment import Rules, draw_arm
-from larl.policies._pooling import unit_view
-from larl.policies._probabilities import Floats, Mask, forced_arm, sample_arm
+from larl._core.compile import any_nan, config, inline, inner, kernel
+from larl._core.random import random_bits, seed_bits
+from larl._core.states import Memory, bits_at, floats_at, mask_at, words_at
+from larl._core.validation import LARGEST
+from larl.policies._contract import set_context, update, update_missing
+from larl.policies._deployment import draw_plain_arm, drawn_arm
+from larl.policies._entry import Handle, write_prediction
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+BITS = 0  # three words: the random bits of a step
+# The State that learns and the one that decides (the same unless learning is scheduled), by their words.
+ENTRY, REPORTS, STATE, DECIDING = 3, 4, 5, 6
+RULES, DRAW, MINIMUM = 7, 8, 9  # words of the deployment's rules, `Rules.draw`; if that is 0, the minimum probability
+POLICY_KEY, EXPLORATION_KEY, ID_KEY = 10, 11, 12
+ARMS, AVAILABLE, PROBABILITIES, CONTEXT, CONTEXT_SIZE = 13, 14, 15, 16, 17
+CHECKED, CHECKED_SIZE = 18, 19  # arrays of the State that are searched for nan
+# The log: steps in the State and in the log, the step of its first row, the number of rows, and its columns.
+TIME, END, BASE, ROWS, LOG_ARM, LOG_REWARD, LOG_PENDING, LOG_CONTEXT = 20, 21, 22, 23, 24, 25, 26, 27
+MAX_DELAY = 28
+EXPECTED, WIDTH, EXPLORED, ID, STEP = 29, 30, 31, 32, 33  # results of a decision; the first two are adjacent
+RECORD_SIZE = 34
+NOT_READY = -1  # result of `decide`: the State does not contain all steps
+LEARNT, CHECKPOINT_DUE = 1, 2  # results of `learn`; 0: the reward is not of the step that is next to be learnt
 
 
-@entry_point
-def choose(
-    state: Any,
-    context: Floats,
-    policy_key: np.uint64,
-    exploration_key: np.uint64,
-    t: int,
-    min_probability: float,
-    available: Mask,
-    probabilities: Floats,
-    details: Floats,
-) -> int:
-    """The arm of step t. Every available arm has probability `min_probability`; the policy chooses with the rest.
-
-    Writes the probability of each arm to `probabilities`, and to `details` the predicted reward of the chosen arm, the
-    width of its interval, and 1.0 if `min_probability` forced the arm. Raises ArithmeticError if the State contains
-    nan, or the probabilities or the prediction are invalid.
-    """
-    set_context(state, context)
-    if has_nan(state):
-        raise ArithmeticError("its State contains nan")
-    action_probabilities(state, available, probabilities)
-    arms, count, total = probabilities.size, 0, 0.0
-    for arm in range(arms):
-        count += available[arm]
-        total += probabilities[arm] if probabilities[arm] >= 0.0 else math.nan
-    if not abs(total - 1.0) <= 1e-6:
-        raise ArithmeticError("its probabilities are not in [0, 1], or do not sum to 1")
-    chosen = forced_arm(bits_to_uniform(random_bits(exploration_key, t)), min_probability, available, count)
-    is_forced = chosen >= 0
-    if not is_forced:
-        bits = empty_bits()
-        seed_bits(bits, random_bits(policy_key, t))
-        chosen = act(state, bits) if count == arms else sample_arm(uniform(bits), probabilities)
-        if not 0 <= chosen < arms:
-            raise ValueError("a policy chose an arm that does not exist")
-    for arm in range(arms):
-        if available[arm]:
-            probabilities[arm] = min_probability + (1.0 - count * min_probability) * probabilities[arm]
-    details[0], details[1] = predict(state, chosen)
-    if math.isinf(details[0]):
+@inner
+def choose(record: int, t: int) -> int:
+    """Return the arm of step t and write its results; raise ArithmeticError if the policy's numbers are invalid."""
+    words, floats, keys = words_at(record, RECORD_SIZE), floats_at(record, RECORD_SIZE), bits_at(record, RECORD_SIZE)
+    state = Handle(words[ENTRY], words[REPORTS], words[DECIDING])
+    if words[CONTEXT_SIZE] > 0:
+        set_context(state, floats_at(words[CONTEXT], words[CONTEXT_SIZE]))
+    checked = words_at(words[CHECKED], 2 * words[CHECKED_SIZE])
+    for i in range(words[CHECKED_SIZE]):
+        word = checked[2 * i]
+        if any_nan(floats_at(words_at(state.words, word + 1)[word], checked[2 * i + 1])):
+            raise ArithmeticError("its State contains nan")
+    bits = bits_at(record + 8 * BITS, 3)
+    seed_bits(bits, random_bits(keys[POLICY_KEY], t))
+    available, probabilities = mask_at(words[AVAILABLE], words[ARMS]), floats_at(words[PROBABILITIES], words[ARMS])
+    key = keys[EXPLORATION_KEY]
+    if words[DRAW] == 0:
+        arm, is_forced = draw_plain_arm(state, floats[MINIMUM], t, bits, key, available, probabilities)
+    else:
+        arm, is_forced = drawn_arm(words[DRAW], words[RULES], state, t, bits, key, available, probabilities)
+    write_prediction(state, arm, record + 8 * EXPECTED)
+    if math.isinf(floats[EXPECTED]):
         raise ArithmeticError("its prediction is infinite")
-    details[2] = 1.0 if is_forced else 0.0
-    return chosen
+    words[EXPLORED] = is_forced
+    keys[ID], words[STEP] = random_bits(keys[ID_KEY], t), t
+    return arm
 
 
-@entry_point
-def choose_deployed(
-    state: Any,
-    context: Floats,
-    policy_key: np.uint64,
-    exploration_key: np.uint64,
-    t: int,
-    rules: Rules,
-    available: Mask,
-    probabilities: Floats,
-    details: Floats,
-) -> int:
-    """The arm of step t, as `choose`, with the allocation, minimum probabilities and warm-up of `rules`."""
-    set_context(state, context)
-    if has_nan(state):
-        raise ArithmeticError("its State contains nan")
-    bits = empty_bits()
-    seed_bits(bits, random_bits(policy_key, t))
-    chosen, is_forced = draw_arm(state, rules, t, bits, exploration_key, available, probabilities)
-    details[0], details[1] = predict(state, chosen)
-    if math.isinf(details[0]):
-        raise ArithmeticError("its prediction is infinite")
-    details[2] = 1.0 if is_forced else 0.0
-    return chosen
+@kernel
+def decide(record: int, t: int) -> int:
+    """Choose the arm of step t, or if t < 0 that of the next step and add it to the log, or return NOT_READY."""
+    words = words_at(record, RECORD_SIZE)
+    if t >= 0:
+        return choose(record, t)
+    t = words[END]
+    if words[TIME] != t:
+        return NOT_READY
+    arm = choose(record, t)
+    row, size = t - words[BASE], words[CONTEXT_SIZE]
+    words_at(words[LOG_ARM], words[ROWS])[row] = arm
+    floats_at(words[LOG_REWARD], words[ROWS])[row] = math.nan
+    mask_at(words[LOG_PENDING], words[ROWS])[row] = True
+    context, logged = floats_at(words[CONTEXT], size), floats_at(words[LOG_CONTEXT] + 8 * size * row, size)
+    for i in range(size):
+        logged[i] = context[i]
+    words[END] = t + 1
+    return arm
 
 
 @inline
-def update_step(state: Any, context: Floats, arm: int, reward: float) -> None:
-    """Update a State with one step. A reward of nan is missing; an arm of −1 means that no arm was played."""
-    set_context(state, context)
+def learn_row(record: int, row: int) -> None:
+    """Update the State with a row of the log. A reward of nan is missing; an arm of −1 means that none was played."""
+    words = words_at(record, RECORD_SIZE)
+    state, size = Handle(words[ENTRY], words[REPORTS], words[STATE]), words[CONTEXT_SIZE]
+    arm, reward = words_at(words[LOG_ARM], row + 1)[row], floats_at(words[LOG_REWARD], row + 1)[row]
+    if size > 0:
+        set_context(state, floats_at(words[LOG_CONTEXT] + 8 * size * row, size))
     if math.isnan(reward):
         update_missing(state, arm)
     else:
         update(state, arm, reward)
 
 
-@entry_point
-def replay(state: Any, contexts: Floats, arms: Ints, rewards: Floats, first: int, end: int) -> None:
-    """Update a State with the steps first … end − 1."""
-    for i in range(first, end):
-        update_step(state, contexts[i], arms[i], rewards[i])
+@kernel
+def learn(record: int, step: int, reward: float) -> int:
+    """Learn the reward of a step if it is the latest one and waits for it, which is the usual case."""
+    words = words_at(record, RECORD_SIZE)
+    if step != words[TIME] or step + 1 != words[END] or not abs(reward) <= LARGEST:
+        return 0
+    row, pending = step - words[BASE], mask_at(words[LOG_PENDING], words[ROWS])
+    if not pending[row]:
+        return 0
+    floats_at(words[LOG_REWARD], words[ROWS])[row], pending[row] = reward, False
+    learn_row(record, row)
+    words[TIME] = step + 1
+    return CHECKPOINT_DUE if (row + 1) % words[MAX_DELAY] == 0 else LEARNT
 
 
-@entry_point
+@kernel
+def replay(record: int, first: int, end: int) -> None:
+    """Update the State with the rows first … end − 1 of the log."""
+    for row in range(first, end):
+        learn_row(record, row)
+
+
+@kernel
 def replay_shared(
-    stacked_state: Any, units: Ints, contexts: Floats, arms: Ints, rewards: Floats, first: int, end: int
+    state: Handle, stride: int, units: Ints, contexts: Floats, arms: Ints, rewards: Floats, first: int, end: int
 ) -> None:
-    """Update the stacked State of a cohort with the steps first … end − 1; step i belongs to unit `units[i]`."""
+    """Update the States of a cohort with the steps first … end − 1; step i belongs to unit `units[i]`.
+
+    `state` is the handle of unit 0, and `stride` the bytes from the words of one unit to those of the next.
+    """
     for i in range(first, end):
-        update_step(unit_view(stacked_state, units[i]), contexts[i], arms[i], rewards[i])
+        unit = Handle(state.entry, state.reports, state.words + units[i] * stride)
+        if contexts.shape[1] > 0:
+            set_context(unit, contexts[i])
+        if math.isnan(rewards[i]):
+            update_missing(unit, arms[i])
+        else:
+            update(unit, arms[i], rewards[i])
+
+
+def learn_steps(memory: Memory, arms: Ints, rewards: Floats) -> None:
+    """Update the State of a single unit with steps without contexts."""
+    zeros = np.zeros(arms.size, np.int64)
+    handle = Handle.of(memory.state(), memory.address(), reports=False)
+    replay_shared(handle, 0, zeros, np.zeros((arms.size, 0)), arms, rewards, 0, arms.size)
+
+
+def direct(function: Any, *numba_types: Any) -> Any:
+    """Return the machine code of a kernel for arguments of these types; a call of it skips numba's type dispatch."""
+    return function if config.DISABLE_JIT else function.compile(numba_types)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from larl._core.validation import path_like
 from larl.live import files
+from larl.live.streams import Streams
 from larl.live.warm_start import WarmStart
 
 
@@ -14,6 +15,10 @@ class SavedPolicy(WarmStart):
 
     _kind: ClassVar[str]  # of its files
     _saved: Path | None = None  # the file to which it was saved, or from which it was loaded
+
+    def __reduce__(self) -> tuple[Any, ...]:  # compiled functions have the addresses of its arrays
+        values = self.pack() | {"policy": self.policy}  # not as JSON: it need not be registered
+        return _unpack, (type(self), values, self._streams.__wrapped__, self._saved)
 
     def save(self, path: str | Path) -> Path:
         """Write it to a JSON file. The write is atomic: a crash leaves the old file or the new one.
@@ -54,7 +59,7 @@ class SavedPolicy(WarmStart):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that ``save`` wrote, of this or an earlier version of larl.
+        """Read a file that ``save`` wrote.
 
         Parameters
         ----------
@@ -90,3 +95,11 @@ class SavedPolicy(WarmStart):
     def unpack(cls, values: Mapping[str, Any]) -> Self:
         """The agent or cohort that `pack` returned as JSON types."""
         raise NotImplementedError
+
+
+def _unpack(kind: type[SavedPolicy], values: Mapping[str, Any], streams: Streams, saved: Path | None) -> SavedPolicy:
+    """The agent or cohort that was pickled or copied."""
+    result = kind.unpack(values)
+    result.use_streams(streams)
+    result._saved = saved
+    return result

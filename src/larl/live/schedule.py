@@ -5,18 +5,24 @@ unit decides with this copy. A reward that comes later, late or corrected, chang
 from the next update on.
 """
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any, NamedTuple
 
-from larl._core.compile import copy_fields
+from larl._core.states import Memory
 from larl._core.validation import InvalidValue
 
 
 class Update(NamedTuple):
-    """The State of an update and its number, which rises: with "night" the number of the day."""
+    """A copy of the State of an update and its number, which rises: with "night" the number of the day."""
 
     number: int
-    state: Any
+    memory: Memory
+
+    @property
+    def state(self) -> Any:
+        """The State."""
+        return self.memory.state()
 
 
 class Schedule:
@@ -36,15 +42,15 @@ class Schedule:
             raise InvalidValue("decide", "day", day, needed if self.every == "night" else "None without 'night'")
         return day.toordinal()
 
-    def update(self, unit: int, t: int, day: int, state: Any) -> Update | None:
-        """Return the update with which a unit decides step t: the last one, or if one is due a copy of `state`.
+    def update(self, unit: int, t: int, day: int, copy_state: Callable[[], Memory]) -> Update | None:
+        """Return the update with which a unit decides step t: the last one, or if one is due a copy of its State.
 
         None if every decision uses all that is known: without a schedule, and during the warm-up.
         """
         if self.every is None or t < self._warm_up:
             return None
         last, number = self.updates.get(unit), (t - self._warm_up) // self.every if isinstance(self.every, int) else day
-        return last if last is not None and last.number >= number else Update(number, copy_fields(state))
+        return last if last is not None and last.number >= number else Update(number, copy_state())
 
     def keep(self, unit: int, update: Update | None) -> None:
         """Note that a unit has decided with an update."""

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import copy_fields
+from larl._core.compile import naming_own_functions
+from larl._core.states import Memory, Words
 from larl.live import files
-from larl.live.compiled import compiled_for_state
-from larl.live.history import History
-from larl.live.kernels import replay_shared
+from larl.live.history import History, Ints
+from larl.live.kernels import STATE, replay_shared
 from larl.live.log_checks import LogSizes, check_integers, check_log, check_time
-from larl.policies._pooling import shared_arrays, stack_units, unit_arrays, unit_view
+from larl.policies._entry import Handle
+from larl.policies._pooling import shared_fields
 
 INITIAL_CAPACITY = 16  # units, and rows of the log
 CHECKPOINT_INTERVAL, INTERVAL_FACTOR = 64, 4  # decisions; ratio of two successive spacings of checkpoints
@@ -27,32 +28,29 @@ LOG_COLUMNS = ("unit", "arm", "reward", "pending", "context")
 
 
 class SharedCheckpoint(NamedTuple):
-    """The shared and the per-unit arrays before step `time` of the cohort."""
+    """Copies of the blocks of the State (`Memory`) before step `time` of the cohort."""
 
     time: int
-    shared_arrays: list[Any]
-    unit_arrays: list[Any]  # of the units that existed
+    shared: Words
+    own: Words  # of the units that existed
 
 
 class SharedHistory:
     """The stacked State, and the steps since the first checkpoint: step i of the cohort is in row(i) of the log."""
 
-    def __init__(self, state: Any, max_delay: int, context_size: int, units: int = 0) -> None:
-        """Start without steps; `state` is the State of a new unit."""
-        self.max_delay, self.units = max_delay, units
-        self._new_unit = copy_fields(state)  # its per-unit arrays do not change
-        self._capacity = max(INITIAL_CAPACITY, units)
-        self.stacked_state = stack_units(self._new_unit, self._capacity)
-        self._counts = [0] * units  # decisions of each unit
-        self._steps: list[deque[int]] = [deque(maxlen=max_delay) for _ in range(units)]  # latest decisions of each unit
+    def __init__(self, state: Any, record: Ints, max_delay: int, context_size: int) -> None:
+        """Start without units; `state` is the State of a new one, `record` has what all decisions have in common."""
+        self.max_delay, self.units, self._record = max_delay, 0, record
+        self.memory = Memory(state, INITIAL_CAPACITY, shared_fields)
+        self._new_unit = self.memory.own[0].copy()
+        self._handle = Handle.of(self.memory.state(), 0)
+        self._counts: list[int] = []  # decisions of each unit
+        self._steps: list[deque[int]] = []  # latest decisions of each unit
         self._start_at(0)
         rows = INITIAL_CAPACITY
         self.unit, self.arm = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
         self.reward, self.pending = np.full(rows, math.nan), np.zeros(rows, dtype=np.bool_)
         self.context = np.zeros((rows, context_size))
-        self._replay = compiled_for_state(
-            replay_shared, self.stacked_state, self.unit, self.context, self.arm, self.reward, 0, 0
-        )
 
     def _start_at(self, time: int) -> None:
         """Start with an empty log before step `time`, with one checkpoint of the State there."""
@@ -72,12 +70,10 @@ class SharedHistory:
 
     def add_unit(self) -> None:
         """Add a unit."""
-        if self.units == self._capacity:
-            self._capacity *= 2
-            larger = stack_units(self._new_unit, self._capacity)
-            for target, source in zip(unit_arrays(larger), unit_arrays(self.stacked_state), strict=True):
-                target[: self.units] = source
-            self.stacked_state = larger
+        if self.units == self.memory.units:
+            larger = Memory(self.memory.state(), 2 * self.units, shared_fields)
+            larger.own[: self.units], larger.own[self.units :] = self.memory.own, self._new_unit
+            self.memory = larger
         self.units += 1
         self._counts.append(0)
         self._steps.append(deque(maxlen=self.max_delay))
@@ -85,11 +81,20 @@ class SharedHistory:
     def state(self, unit: int) -> Any:
         """A unit's State before its next step."""
         self.catch_up()
-        return unit_view(self.stacked_state, unit)
+        return self.memory.state(unit)
 
     def states(self) -> list[Any]:
         """The stacked State of all units, without catching up."""
-        return [self.stacked_state]
+        return [self.memory.stacked()]
+
+    def record(self, unit: int) -> Ints:
+        """The record for a decision of a unit."""
+        self._record[STATE] = self.memory.address(unit)
+        return self._record
+
+    def copy_state(self, unit: int) -> Memory:
+        """A copy of the State of a unit, also of what units share."""
+        return Memory(self.memory.state(unit))
 
     def add(self, unit: int, arm: int, context: Any, *, pending: bool) -> None:
         """Add a step without a reward."""
@@ -127,7 +132,7 @@ class SharedHistory:
         if old_arm != arm or not (old_reward == reward or (math.isnan(old_reward) and math.isnan(reward))):
             self._valid = min(self._valid, step)
 
-    def catch_up(self) -> None:
+    def catch_up(self, unit: int = 0) -> None:  # noqa: ARG002
         """Replay changed steps and update the State with all steps; a reward that has not come counts as missing."""
         if self._valid < self.time:
             while self.checkpoints[-1].time > self._valid:
@@ -137,7 +142,9 @@ class SharedHistory:
         while self.time < self.end:
             stop = min(self.end, (self.time // interval + 1) * interval)
             first, end = self.row(self.time), self.row(stop)
-            self._replay(self.stacked_state, self.unit, self.context, self.arm, self.reward, first, end)
+            state, stride = self._handle._replace(words=self.memory.address()), self.memory.words.strides[0]
+            with naming_own_functions(type(self.memory.state())):
+                replay_shared(state, stride, self.unit, self.context, self.arm, self.reward, first, end)
             self.time = stop
             if stop % interval == 0:
                 self.checkpoints.append(self._checkpoint())
@@ -146,21 +153,15 @@ class SharedHistory:
 
     def _checkpoint(self) -> SharedCheckpoint:
         """A copy of the State now."""
-        own = [array[: self.units].copy() for array in unit_arrays(self.stacked_state)]
-        return SharedCheckpoint(self.time, [array.copy() for array in shared_arrays(self.stacked_state)], own)
+        return SharedCheckpoint(self.time, self.memory.shared.copy(), self.memory.own[: self.units].copy())
 
     def _restore(self, checkpoint: SharedCheckpoint) -> None:
         """Go back to a checkpoint; only units that have decided since are copied."""
-        for target, source in zip(shared_arrays(self.stacked_state), checkpoint.shared_arrays, strict=True):
-            target[...] = source
+        self.memory.shared[...] = checkpoint.shared
         changed = np.unique(self.unit[self.row(checkpoint.time) : self.row(self.time)])
-        new_unit = unit_arrays(stack_units(self._new_unit, 1))
-        for target, source, initial in zip(
-            unit_arrays(self.stacked_state), checkpoint.unit_arrays, new_unit, strict=True
-        ):
-            existed = changed[changed < source.shape[0]]
-            target[existed] = source[existed]
-            target[changed[changed >= source.shape[0]]] = initial
+        existed = changed[changed < len(checkpoint.own)]
+        self.memory.own[existed] = checkpoint.own[existed]
+        self.memory.own[changed[changed >= len(checkpoint.own)]] = self._new_unit
         self.time = checkpoint.time
 
     def _interval(self) -> int:
@@ -191,13 +192,8 @@ class SharedHistory:
     def pack(self) -> dict[str, Any]:
         """The first checkpoint and the log since then, as JSON types."""
         base, rows = self.checkpoints[0], slice(0, self.row(self.end))
-        state = stack_units(copy_fields(self._new_unit), self.units)
-        for target, source in zip(shared_arrays(state), base.shared_arrays, strict=True):
-            target[...] = source
-        for target, source in zip(unit_arrays(state), base.unit_arrays, strict=True):
-            target[: source.shape[0]] = source
         return {
-            "base": {"time": base.time, "state": files.pack_state(state)},
+            "base": {"time": base.time, "state": files.pack_state(self.memory_at(base).stacked())},
             "closed": self.final,
             "decisions": self._counts,
             "past": {
@@ -209,28 +205,29 @@ class SharedHistory:
             },
         }
 
-    @classmethod
-    def unpack(cls, values: Any, state: Any, sizes: LogSizes, units: int) -> "SharedHistory":
-        """The inverse of `pack`; `state` is the State of a new unit."""
+    def memory_at(self, checkpoint: SharedCheckpoint) -> Memory:
+        """The States of all units at a checkpoint; units that did not exist are new ones."""
+        memory = Memory(self.memory.state(), self.units, shared_fields)
+        memory.shared[...], memory.own[...] = checkpoint.shared, self._new_unit
+        memory.own[: len(checkpoint.own)] = checkpoint.own
+        return memory
+
+    def unpack(self, values: Any, sizes: LogSizes) -> None:
+        """The inverse of `pack`, into a history that has all units and no steps."""
         time, log, counts = check_time("base.time", values["base"]["time"]), values["past"], values["decisions"]
-        end = time + check_log(log, sizes, units)
+        end = time + check_log(log, sizes, self.units)
         final = check_time("closed", values["closed"], time, end)
         check_integers("decisions", counts, 0, end)
-        logged = np.bincount(np.array(log["unit"], dtype=np.int64), minlength=units)
-        if len(counts) != units or sum(counts) != end or np.any(np.array(counts, dtype=np.int64) < logged):
-            raise ValueError(f"decisions must be the number of steps of each of {units} units, {end} together")
-        new = cls(state, sizes.max_delay, sizes.context, units)
-        base = stack_units(copy_fields(state), units)
-        files.unpack_state(values["base"]["state"], base, state)
-        for target, source in zip(shared_arrays(new.stacked_state), shared_arrays(base), strict=True):
-            target[...] = source
-        for target, source in zip(unit_arrays(new.stacked_state), unit_arrays(base), strict=True):
-            target[:units] = source
-        new._start_at(time)
+        logged = np.bincount(np.array(log["unit"], dtype=np.int64), minlength=self.units)
+        if len(counts) != self.units or sum(counts) != end or np.any(np.array(counts, dtype=np.int64) < logged):
+            raise ValueError(f"decisions must be the number of steps of each of {self.units} units, {end} together")
+        base = self.memory_at(self._checkpoint())
+        files.unpack_state(values["base"]["state"], base.stacked(), self.memory.state())
+        self.memory.shared[...], self.memory.own[: self.units] = base.shared, base.own
+        self._start_at(time)
         for unit, arm, reward, pending, context in zip(*(log[name] for name in LOG_COLUMNS), strict=True):
-            if new.end == end - 1:
-                new.catch_up()  # as when the last step was decided: its reward may come in time
-            new.add(unit, arm, context, pending=pending)
-            new.reward[new.row(new.end - 1)] = math.nan if reward is None else reward
-        new.final, new._counts = final, list(counts)
-        return new
+            if self.end == end - 1:
+                self.catch_up()  # as when the last step was decided: its reward may come in time
+            self.add(unit, arm, context, pending=pending)
+            self.reward[self.row(self.end - 1)] = math.nan if reward is None else reward
+        self.final, self._counts = final, list(counts)

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.compile import copy_fields
 from larl._core.validation import LARGEST
 from larl.live.log_checks import LogSizes, check_integers, check_time
 from larl.policies._bounds import check_state
-from larl.policies._pooling import shared_arrays, stack_units, unit_arrays
 
 
 def check_own_times(values: Any, max_delay: int) -> None:
@@ -69,15 +67,11 @@ def check_shared_states(history: Any, initial: Any) -> None:
 
     `initial` is the State of a new unit.
     """
-    check_state(initial, history.stacked_state)
+    check_state(initial, history.memory.stacked())
     for checkpoint in history.checkpoints:
-        units = {len(array) for array in checkpoint.unit_arrays}
-        if len(units) > 1 or max(units, default=0) > history.units:
-            raise ValueError(f"a checkpoint has {sorted(units)} units, the cohort {history.units}")
-        state = stack_units(copy_fields(initial), max(units, default=0))
-        fill(shared_arrays(state), iter(checkpoint.shared_arrays))
-        fill(unit_arrays(state), iter(checkpoint.unit_arrays))
-        check_state(initial, state)
+        if len(checkpoint.own) > history.units:
+            raise ValueError(f"a checkpoint has {len(checkpoint.own)} units, the cohort {history.units}")
+        check_state(initial, history.memory_at(checkpoint).stacked())
 
 
 def take(arrays: Iterator[Any]) -> Any:

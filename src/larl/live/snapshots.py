@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.compile import copy_fields
+from larl._core.states import Memory
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
 from larl.live.decision import RewardStatus
-from larl.live.files import state_arrays
 from larl.live.history import Checkpoint
 from larl.live.log_checks import check_counts, check_integers, check_names, check_time
 from larl.live.schedule import Update
@@ -30,7 +29,6 @@ from larl.live.snapshot_checks import (
     take,
 )
 from larl.policies._bounds import check_state
-from larl.policies._pooling import shared_arrays, unit_arrays
 
 STEPS = ("arm", "reward", "pending", "context")
 UNIT_BYTES, STEP_BYTES = 1_500, 40  # of Python objects, in a cohort
@@ -45,7 +43,7 @@ def dump(agent: Agent | Cohort) -> bytes:
         values["units"] = list(agent.units)
     updates = agent._schedule.updates
     values["updates"] = [[unit, update.number] for unit, update in updates.items()]
-    arrays += [array for update in updates.values() for array in state_arrays(update.state).values()]
+    arrays += [update.memory.own for update in updates.values()]
     parts = [_encode(array) for array in arrays]
     kinds = [[array.dtype.str, array.shape, *map(len, part)] for array, part in zip(arrays, parts, strict=True)]
     header = json.dumps(values | {"counts": agent.counts, "arrays": kinds}).encode()
@@ -66,10 +64,11 @@ def restore(agent: Agent | Cohort, data: bytes) -> None:
         check_shared_states(history, agent._new_unit)
     else:
         check_own_times(values, history.max_delay)
-        initial = history.base.state  # of all agents of this policy
+        initial = agent._initial_memory().state()
         _restore_own(history, values, arrays)
-        for state in (history.state, *(each.state for each in _own_checkpoints(history) if each is not None)):
-            check_state(initial, state)
+        blocks = [history.memory.own[0], *(each.block for each in _own_checkpoints(history) if each is not None)]
+        for block in blocks:
+            check_state(initial, history.memory.state_in(block, history.memory.shared))
     check_steps(history, agent._log_sizes())
     _restore_updates(agent, values["updates"], arrays)
     if next(arrays, None) is not None:
@@ -79,13 +78,13 @@ def restore(agent: Agent | Cohort, data: bytes) -> None:
 
 def _restore_updates(agent: Agent | Cohort, updates: Any, arrays: Iterator[Any]) -> None:
     """Give an agent or a cohort the States of its last updates."""
-    initial = agent._new_unit if isinstance(agent, Cohort) else agent._initial_state()
+    initial = Memory(agent._new_unit) if isinstance(agent, Cohort) else agent._initial_memory()
     units = len(agent.units) if isinstance(agent, Cohort) else 1
     for unit, number in updates:
-        state = copy_fields(initial)
-        fill(state_arrays(state).values(), arrays)
-        check_state(initial, state)
-        agent._schedule.keep(check_time("unit", unit, 0, units - 1), Update(check_time("number", number), state))
+        memory = initial.copy()
+        fill([memory.own], arrays)
+        check_state(initial.state(), memory.state())
+        agent._schedule.keep(check_time("unit", unit, 0, units - 1), Update(check_time("number", number), memory))
 
 
 def memory(agent: Agent | Cohort, state_size: int) -> int:
@@ -96,8 +95,8 @@ def memory(agent: Agent | Cohort, state_size: int) -> int:
 def _history_memory(history: Any, state_size: int) -> int:
     """Return the bytes of the history of an agent or a cohort."""
     if isinstance(history, SharedHistory):
-        arrays = [*unit_arrays(history.stacked_state), *shared_arrays(history.stacked_state)]
-        arrays += [array for each in history.checkpoints for array in (*each.shared_arrays, *each.unit_arrays)]
+        arrays = [history.memory.shared, history.memory.own, history.memory.words]
+        arrays += [block for each in history.checkpoints for block in (each.shared, each.own)]
         arrays += [getattr(history, name) for name in LOG_COLUMNS]
         others = UNIT_BYTES * history.units + STEP_BYTES * history.row(history.end)
         return sum(int(array.nbytes) for array in arrays) + others
@@ -146,46 +145,48 @@ def _own_checkpoints(history: Any) -> list[Any]:
 def _dump_own(history: Any) -> tuple[dict[str, Any], list[Any]]:
     checkpoints = _own_checkpoints(history)
     times = [None if each is None else each.time for each in checkpoints]
-    states = [history.state, *(each.state for each in checkpoints if each is not None)]
     rows = slice(0, history.row(history.end))
-    arrays = [array for state in states for array in state_arrays(state).values()]
+    arrays = [history.memory.own[0], *(each.block for each in checkpoints if each is not None)]
     arrays += [getattr(history, name)[rows] for name in STEPS]
     return {"time": history.time, "end": history.end, "checkpoints": times}, arrays
 
 
 def _restore_own(history: Any, values: Any, arrays: Iterator[Any]) -> None:
-    history.time, history.end = values["time"], values["end"]
-    fill(state_arrays(history.state).values(), arrays)
+    block = history.memory.own[0]
+    fill([block], arrays)
     checkpoints: list[Any] = []
     for time in values["checkpoints"]:
-        state = None if time is None else copy_fields(history.state)
-        if state is not None:
-            fill(state_arrays(state).values(), arrays)
-        checkpoints.append(None if state is None else Checkpoint(time, state))
-    history.base, history.middle, history.first_pending = checkpoints[0] or history.base, *checkpoints[1:]
+        copied = None if time is None else np.empty_like(block)
+        if copied is not None:
+            fill([copied], arrays)
+        checkpoints.append(None if copied is None else Checkpoint(time, copied))
+    history.start_at(checkpoints[0] or history.base)
+    history.time, history.end, history.middle, history.first_pending = values["time"], values["end"], *checkpoints[1:]
     rows = slice(0, history.row(history.end))
     fill([getattr(history, name)[rows] for name in STEPS], arrays)
 
 
 def _dump_shared(history: SharedHistory) -> tuple[dict[str, Any], list[Any]]:
     rows = slice(0, history.row(history.end))
-    arrays = [*shared_arrays(history.stacked_state)]
-    arrays += [array[: history.units] for array in unit_arrays(history.stacked_state)]
+    arrays = [history.memory.shared, history.memory.own[: history.units]]
     for each in history.checkpoints:
-        arrays += [*each.shared_arrays, *each.unit_arrays]
+        arrays += [each.shared, each.own]
     arrays += [getattr(history, name)[rows] for name in LOG_COLUMNS]
     values: dict[str, Any] = {name: getattr(history, name) for name in ("time", "end", "final", "_valid", "_counts")}
     return values | {"checkpoints": [each.time for each in history.checkpoints]}, arrays
 
 
 def _restore_shared(history: Any, values: Any, arrays: Iterator[Any]) -> None:
-    shared, own = shared_arrays(history.stacked_state), unit_arrays(history.stacked_state)
-    fill(shared, arrays)
-    fill([array[: history.units] for array in own], arrays)
+    memory = history.memory
+    fill([memory.shared, memory.own[: history.units]], arrays)
     history.checkpoints = []
     for time in values["checkpoints"]:
-        copies = [[take(arrays).copy() for _ in kind] for kind in (shared, own)]
-        history.checkpoints.append(SharedCheckpoint(time, *copies))
+        shared, own = np.empty_like(memory.shared), take(arrays).copy()
+        fill([shared], iter([own]))
+        own = take(arrays).copy()
+        if own.dtype != memory.own.dtype or own.shape[1:] != memory.own.shape[1:]:
+            raise ValueError(f"a checkpoint has {own.dtype} of {own.shape}, not rows of {memory.own.shape[1]} words")
+        history.checkpoints.append(SharedCheckpoint(time, shared, own))
     for name in ("time", "end", "final", "_valid", "_counts"):
         setattr(history, name, values[name])
     for name in LOG_COLUMNS:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.compile import UNCOPIED
+from larl._core.states import leaves
 
 MAX_STEPS = 2**48  # of a unit; every number that is computed from it fits into 64 bits
 STEPS = (0, MAX_STEPS)
@@ -21,17 +21,9 @@ Bounds = Callable[[Any, Any], Mapping[str, Bound]]
 BOUNDS: dict[type, Bounds] = {}
 
 
-def state_arrays(state: Any, prefix: str = "") -> dict[str, Any]:
+def state_arrays(state: Any) -> dict[str, Any]:
     """Return every array of a State that a step can change, by the path of its field."""
-    arrays: dict[str, Any] = {}
-    for name, field in zip(state._fields, state, strict=True):
-        if name in UNCOPIED.get(type(state), ()):  # constants, which all States with the same spec share
-            continue
-        if isinstance(field, np.ndarray):
-            arrays[prefix + name] = field
-        elif isinstance(field, tuple):
-            arrays |= state_arrays(field, f"{prefix}{name}.")
-    return arrays
+    return {each.path: each.array for each in leaves(state) if not each.is_constant}
 
 
 def state_bounds(initial: Any, state: Any) -> Mapping[str, Bound]:
@@ -52,6 +44,8 @@ def check_state(initial: Any, state: Any) -> None:
     is_larl = type(initial).__module__.startswith("larl.")
     arrays = state_arrays(state)
     for name, array in arrays.items():
+        if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+            raise ValueError(f"state {name} has a byte that is neither true nor false")
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise ValueError(f"state {name} contains nan")
         if array.dtype.kind == "f" and is_larl and np.isinf(array).any():

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, inline, inner, share_fields
+from larl._core.compile import inline, inner
 from larl._core.random import Bits
+from larl._core.states import assign_fields, copy_state, share_fields
 from larl._core.validation import InvalidValue
 from larl.policies._bounds import STEPS, Bound, inner_bounds
-from larl.policies._contract import act, action_probabilities, has_nan, predict, set_context, update, update_missing
-from larl.policies._frozen import assign_fields
+from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
 from larl.policies._probabilities import Floats, Mask
 from larl.policies._registry import bind
 
@@ -59,7 +59,7 @@ def context_scale_init(inner: Any, size: int, arms: int) -> ContextScaleState:
     """Return a State that passes standardised contexts of `size` numbers to the State `inner`."""
     return ContextScaleState(
         inner=inner,
-        initial=copy_fields(inner),
+        initial=copy_state(inner),
         context=np.zeros(size),
         standard=np.zeros(size),
         scale=np.zeros((size, 2)),
@@ -156,10 +156,6 @@ def scaled_set_context(state: ContextScaleState, context: Floats) -> None:
     set_context(state.inner, state.standard)
 
 
-def scaled_has_nan(state: ContextScaleState) -> bool:
-    return has_nan(state.inner)
-
-
 bind(
     ContextScaleState,
     scaled_act,
@@ -171,5 +167,5 @@ bind(
     predict=scaled_predict,
     action_probabilities=scaled_action_probabilities,
     set_context=scaled_set_context,
-    has_nan=scaled_has_nan,
+    checked=("inner",),
 )

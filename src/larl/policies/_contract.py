@@ -16,9 +16,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
-import numpy as np
-
-from larl._core.compile import fields_nan, generic, has_implementation
+from larl._core.compile import generic, has_implementation
 from larl._core.html import html_fields
 from larl._core.random import Bits
 from larl._core.validation import check_fields, required
@@ -86,7 +84,7 @@ class Policy:
         return json.dumps(self.to_dict())
 
 
-SHARED_FIELDS: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort can share (_pooling.py)
+SHARED_FIELDS: dict[type, tuple[str, ...]] = {}  # fields of a State that the units of a cohort share if they pool
 
 
 # Stub: the implementation is the function `act` in the module that defines the type of `state`.
@@ -94,13 +92,6 @@ SHARED_FIELDS: dict[type, tuple[str, ...]] = {}  # fields of a State that the un
 def act(state: Any, bits: Bits) -> int:
     """Return the arm that the policy chooses, with random draws from `bits`; the State does not change."""
     raise TypeError("state must be the State of a registered policy")
-
-
-# Default: only deployed.py overrides it.
-@generic
-def choose_arm(state: Any, bits: Bits, exploration_key: np.uint64, t: int) -> int:
-    """Return the arm of step t of a simulation; `exploration_key` is the stream of forced exploration."""
-    return act(state, bits)
 
 
 # Stub: the implementation is the function `update` in the module that defines the type of `state`.
@@ -154,13 +145,6 @@ def action_probabilities(state: Any, available: Mask, out: Floats) -> None:
 @generic
 def set_context(state: Any, context: Floats) -> None:
     """Set the context of the next step; called before `act`, and again before `update` or `update_missing`."""
-
-
-# Default: a policy overrides it by the function `has_nan` in the module of its State, where that is faster.
-@generic
-def has_nan(state: Any) -> bool:
-    """Return whether an array of the State contains nan."""
-    return fields_nan(state)
 
 
 # Default: only dynamic_oracle.py overrides it.

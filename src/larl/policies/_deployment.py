@@ -7,12 +7,16 @@ equals a simulated one bit for bit.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numba import types
 
-from larl._core.compile import inline, inner, share_fields
+from larl._core.compile import inline, inner
+from larl._core.entries import entry_address
 from larl._core.random import Bits, bits_to_uniform, random_bits, uniform
+from larl._core.states import bits_at, caller, floats_at, kind_of, loader, mask_at
 from larl._core.validation import InvalidValue, check_fields, checked, integer, number
 from larl.policies._allocation import (
     OWN,
@@ -24,6 +28,7 @@ from larl.policies._allocation import (
 )
 from larl.policies._bounds import MAX_STEPS
 from larl.policies._contract import Policy, act, action_probabilities
+from larl.policies._entry import Handle
 from larl.policies._probabilities import Floats, Mask, forced_arm, sample_arm, uniform_probabilities
 
 Shares = tuple[tuple[str, float], ...]  # arms and their probabilities
@@ -79,13 +84,11 @@ class Rules(NamedTuple):
     """A deployment in a kernel."""
 
     allocation: AllocationRule
+    draw: int  # address of `draw_entry`; 0 if the policy itself decides, with one minimum probability for all arms
     equal_minimum: float  # minimum probability of every available arm; −1: `minimum` has them
     minimum: Floats  # (arms,)
     warm_up: int
     warm_up_shares: Floats  # (arms,)
-
-
-share_fields(Rules, ("minimum", "warm_up_shares"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +152,8 @@ class Deployment:
         if given is not None and self.warm_up == 0:
             raise InvalidValue(owner, "warm_up_probabilities", dict(given), "None, or warm_up ≥ 1")
         rule = allocation_rule(owner, policy, count, self.checked_allocation)
-        return Rules(rule, equal, minimum, self.warm_up, warm_up_shares / warm_up_shares.sum())
+        draw = 0 if self.is_plain else draw_address()
+        return Rules(rule, draw, equal, minimum, self.warm_up, warm_up_shares / warm_up_shares.sum())
 
 
 DEFAULTS = {"allocation": "ucb", "update_every": None, "warm_up": 0, "warm_up_probabilities": None}
@@ -204,7 +208,7 @@ def warm_up_probabilities(rules: Rules, available: Mask, probabilities: Floats) 
 
 @inner
 def draw_arm(
-    state: Any, rules: Rules, t: int, bits: Bits, exploration_key: np.uint64, available: Mask, probabilities: Floats
+    state: Handle, rules: Rules, t: int, bits: Bits, exploration_key: np.uint64, available: Mask, probabilities: Floats
 ) -> tuple[int, bool]:
     """Return the arm of step t, and whether a minimum probability forced it; write the probability of each arm.
 
@@ -236,4 +240,73 @@ def draw_arm(
     for arm in range(arms):
         if available[arm]:
             probabilities[arm] = rules.minimum[arm] + rest * probabilities[arm]
+    return chosen, is_forced
+
+
+def draw_entry(
+    words: int,
+    entry: int,
+    reports: int,
+    state: int,
+    t: int,
+    key: np.uint64,
+    bits: int,
+    arms: int,
+    available: int,
+    out: int,
+) -> int:
+    """Draw the arm of step t by the rules at an address; return it, or −2 − arm if a minimum probability forced it.
+
+    It is compiled where rules are used: it takes as long as all other code of an agent.
+    """
+    floats, mask = floats_at(out, arms), mask_at(available, arms)
+    arm, is_forced = draw_arm(Handle(entry, reports, state), _rules_at(words), t, bits_at(bits, 3), key, mask, floats)
+    return -2 - arm if is_forced else arm
+
+
+_int = types.int64
+_SIGNATURE = _int(_int, _int, _int, _int, _int, types.uint64, _int, _int, _int, _int)
+_call = caller(_int, *_SIGNATURE.args)
+_rules_at = loader(kind_of(Rules(AllocationRule(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0, 0.0, np.ones(2), 0, np.ones(2))))
+
+
+@cache
+def draw_address() -> int:
+    """Return the address of `draw_entry`, which is compiled if it was not yet."""
+    return entry_address("allocations, minimum probabilities and warm-up", draw_entry, _SIGNATURE)
+
+
+@inline
+def drawn_arm(
+    draw: int, words: int, state: Handle, t: int, bits: Bits, key: np.uint64, available: Mask, probabilities: Floats
+) -> tuple[int, bool]:
+    """`draw_arm` by the rules whose words are at an address."""
+    places = available.ctypes.data, probabilities.ctypes.data
+    arm = _call(
+        draw, (words, state.entry, state.reports, state.words, t, key, bits.ctypes.data, available.size, *places)
+    )
+    return (-2 - arm, True) if arm < -1 else (arm, False)
+
+
+@inner
+def draw_plain_arm(
+    state: Handle, minimum: float, t: int, bits: Bits, key: np.uint64, available: Mask, probabilities: Floats
+) -> tuple[int, bool]:
+    """`draw_arm` of a policy that itself decides, with one minimum probability for all arms: the usual case."""
+    arms, count, total = available.size, 0, 0.0
+    action_probabilities(state, available, probabilities)
+    for arm in range(arms):
+        count += available[arm]
+        total += probabilities[arm] if probabilities[arm] >= 0.0 else math.nan
+    if not abs(total - 1.0) <= 1e-6:
+        raise ArithmeticError("its probabilities are not in [0, 1], or do not sum to 1")
+    chosen = forced_arm(bits_to_uniform(random_bits(key, t)), minimum, available, count)
+    is_forced = chosen >= 0
+    if not is_forced:
+        chosen = act(state, bits) if count == arms else sample_arm(uniform(bits), probabilities)
+    if not 0 <= chosen < arms:
+        raise ValueError("a policy chose an arm that does not exist")
+    for arm in range(arms):
+        if available[arm]:
+            probabilities[arm] = minimum + (1.0 - count * minimum) * probabilities[arm]
     return chosen, is_forced

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import generic, implement, inline, kernel, share_fields
+from larl._core.compile import generic, implement, inline, kernel
+from larl._core.states import share_fields
 from larl.policies._bounds import Bound
 from larl.policies._linalg.packed_ridge import SparseContext
 from larl.policies._linalg.simd4 import Floats, aligned_zeros, broadcast4, load4, store4

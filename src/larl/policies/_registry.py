@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from larl._core.compile import POLICY_NAMES, implement
 from larl._core.random import Bits
+from larl._core.states import CHECKED
 from larl._core.validation import InvalidValue, mapping
 from larl.policies._bounds import BOUNDS, Bounds
 from larl.policies._contract import (
@@ -13,7 +14,6 @@ from larl.policies._contract import (
     Policy,
     act,
     action_probabilities,
-    has_nan,
     predict,
     set_context,
     update,
@@ -27,7 +27,6 @@ OPTIONAL_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "predict": predict,
     "action_probabilities": action_probabilities,
     "set_context": set_context,
-    "has_nan": has_nan,
 }
 
 
@@ -37,6 +36,7 @@ def register(
     update_: Callable[[Any, int, float], None],
     shared: tuple[str, ...] = (),
     bounds: Bounds | None = None,
+    checked: tuple[str, ...] | None = None,
     **others: Callable[..., Any],
 ) -> Callable[[type[P]], type[P]]:
     """Return a class decorator that registers a policy by its class name and binds its State to its functions.
@@ -55,9 +55,11 @@ def register(
         ``bounds(initial, state) -> mapping``: the least and the largest value of arrays of whole numbers in the State,
         by the path of the field. Files with other values are refused. Without it, whole numbers in files are not
         checked before compiled functions use them.
+    checked : tuple of str, optional
+        Fields of the State in which nan shows, whatever its cause; by default all fields are searched for it.
     **others : callable
-        Any of ``update_missing``, ``predict``, ``action_probabilities``, ``set_context`` and ``has_nan`` for which the
-        default is not right.
+        Any of ``update_missing``, ``predict``, ``action_probabilities`` and ``set_context`` for which the default is
+        not right.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def register(
             raise TypeError(
                 f"a policy named {spec.__name__} is already registered by {REGISTRY[spec.__name__].__module__}"
             )
-        bind(state, act_, update_, spec.__name__, shared, bounds, **others)
+        bind(state, act_, update_, spec.__name__, shared, bounds, checked, **others)
         REGISTRY[spec.__name__] = spec
         return spec
 
@@ -113,6 +115,7 @@ def bind(
     name: str = "",
     shared: tuple[str, ...] = (),
     bounds: Bounds | None = None,
+    checked: tuple[str, ...] | None = None,
     **others: Callable[..., Any],
 ) -> None:
     """Bind a State to its functions, for a policy that has several States; `register` binds the first.
@@ -121,7 +124,7 @@ def bind(
     ----------
     state : type
         NamedTuple class of the State.
-    act_, update_, shared, bounds, **others
+    act_, update_, shared, bounds, checked, **others
         As for `register`.
     name : str, default ""
         Name of the policy, for messages; by default the State's name.
@@ -150,6 +153,8 @@ def bind(
         SHARED_FIELDS[state] = shared
     if bounds is not None:
         BOUNDS[state] = bounds
+    if checked is not None:
+        CHECKED[state] = checked
     implement(act, state, act_)
     implement(update, state, update_)
     for other, function in others.items():

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, inline, inner, share_fields
+from larl._core.compile import inline, inner
 from larl._core.random import Bits
+from larl._core.states import assign_fields, copy_state, share_fields
 from larl.policies._bounds import Bound, inner_bounds
 from larl.policies._contract import act, action_probabilities, predict, set_context, update, update_missing
-from larl.policies._frozen import assign_fields
 from larl.policies._latest_rewards import LatestRewards, insert_reward, latest_rewards_bounds, latest_rewards_init
 from larl.policies._pooling import POOLED_STATES
 from larl.policies._probabilities import Floats, Mask
@@ -50,7 +50,7 @@ def standard_init(inner: Any, arms: int, context: int = 0) -> StandardState:
     """Return a State that passes standardised rewards to the State `inner`, whose contexts have a length."""
     return StandardState(
         inner=inner,
-        initial=copy_fields(inner),
+        initial=copy_state(inner),
         first=latest_rewards_init(FIRST),
         scale=np.zeros(2),
         context=np.zeros(context),

@@ -2,82 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from larl._core.compile import copy_fields, implement
-from larl._core.random import Bits
 from larl._core.validation import InvalidValue, instance, known_fields, required
-from larl.policies._contract import Policy, act, choose_arm, has_nan, predict, set_context, update, update_missing
-from larl.policies._deployment import Deployment, Rules, draw_arm
-from larl.policies._frozen import FrozenState, assign_fields
-from larl.policies._probabilities import Floats
-from larl.policies._registry import bind
+from larl.policies._contract import Policy
+from larl.policies._deployment import Deployment, Rules
 from larl.policies.dynamic_oracle import DynamicOracle
+from larl.policies.random import Random
 
 if TYPE_CHECKING:
     from larl.worlds.base import World
 
 KEYS = tuple(item.name for item in fields(Deployment))
-
-
-class DeployedState(NamedTuple):
-    inner: Any  # the State of the policy, with all steps
-    frozen: FrozenState  # that of the last update; unused if `update_every` is 0
-    rules: Rules
-    probabilities: Floats  # (arms,) of the last decision
-    update_every: int
-
-
-def deployed_act(state: DeployedState, bits: Bits) -> int:
-    """Return the choice of the policy: minimum probabilities and schedule need the step, and are in `choose_arm`."""
-    return act(state.inner, bits)
-
-
-def deployed_update(state: DeployedState, arm: int, reward: float) -> None:
-    update(state.inner, arm, reward)
-
-
-def deployed_update_missing(state: DeployedState, arm: int) -> None:
-    update_missing(state.inner, arm)
-
-
-def deployed_predict(state: DeployedState, arm: int) -> tuple[float, float]:
-    return predict(state.inner, arm)
-
-
-def deployed_set_context(state: DeployedState, context: Floats) -> None:
-    set_context(state.inner, context)
-    set_context(state.frozen.state, context)
-
-
-def deployed_has_nan(state: DeployedState) -> bool:
-    return has_nan(state.inner) or has_nan(state.frozen.state)
-
-
-def deployed_choose_arm(state: DeployedState, bits: Bits, exploration_key: np.uint64, t: int) -> int:
-    """Learn if an update is due; return the arm of step t, as an agent would choose it."""
-    rules, every, after = state.rules, state.update_every, t - state.rules.warm_up
-    available = np.ones(rules.minimum.size, np.bool_)
-    if every > 0 and after >= 0 and after % every == 0:
-        assign_fields(state.frozen.state, state.inner)
-    decides = state.frozen.state if every > 0 else state.inner
-    chosen, _ = draw_arm(decides, rules, t, bits, exploration_key, available, state.probabilities)
-    return chosen
-
-
-implement(choose_arm, DeployedState, deployed_choose_arm)
-bind(
-    DeployedState,
-    deployed_act,
-    deployed_update,
-    "Deployed",
-    update_missing=deployed_update_missing,
-    predict=deployed_predict,
-    set_context=deployed_set_context,
-    has_nan=deployed_has_nan,
-)
 
 
 @dataclass(frozen=True)
@@ -122,16 +58,10 @@ class Deployed(Deployment, Policy):
             accepted = "a number of decisions, such as that of a day: a simulation has no calendar"
             raise InvalidValue("Deployed", "update_every", self.update_every, accepted)
 
-    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> DeployedState:
-        rules = self.rules("Deployed", self.policy, [str(arm) for arm in range(arms)])
-        state, every = self.policy.init(arms, horizon=horizon, world=world), self.update_every
-        return DeployedState(
-            inner=state,
-            frozen=FrozenState(copy_fields(state)),
-            rules=rules,
-            probabilities=np.zeros(arms),
-            update_every=every if isinstance(every, int) else 0,
-        )
+    def init(self, arms: int, *, horizon: int | None = None, world: "World | None" = None) -> Any:
+        """Return the State of the policy before the first step; simulations apply the rules (`deployment_of`)."""
+        self.rules("Deployed", self.policy, [str(arm) for arm in range(arms)])
+        return self.policy.init(arms, horizon=horizon, world=world)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy's name and parameters, and the settings that are not the default, as JSON types.
@@ -140,6 +70,15 @@ class Deployed(Deployment, Policy):
         """
         least, given = self.minimum_to_json_type(), self.settings()
         return self.policy.to_dict() | given | ({"min_probability": least} if least or not given else {})
+
+
+def deployment_of(policy: Policy | None, arms: int) -> tuple[Rules, int]:
+    """Return the rules of a policy in a simulation, and the decisions between two updates; 0: it learns at each."""
+    names = [str(arm) for arm in range(arms)]
+    if not isinstance(policy, Deployed):
+        return Deployment().rules("Deployed", Random(), names), 0
+    every = policy.update_every
+    return policy.rules("Deployed", policy.policy, names), every if isinstance(every, int) else 0
 
 
 def deployed_from(kind: type[Policy], values: Mapping[str, Any], owner: str) -> Policy:

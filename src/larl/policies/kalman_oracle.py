@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import assign, share_fields
+from larl._core.compile import assign
 from larl._core.random import Bits
+from larl._core.states import share_fields
 from larl._core.validation import checked, one_of
 from larl.policies._bounds import STEPS, Bound
 from larl.policies._contract import Policy

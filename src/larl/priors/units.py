@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl.live.kernels import replay
+from larl._core.states import Memory
+from larl.live.kernels import learn_steps
 from larl.policies.auto.layout import BINARY, CONTINUOUS, STATIONARY_AR, ModelKind
 from larl.policies.auto.policy import Auto
 from larl.policies.auto.replay import RewardHistory
@@ -50,9 +51,9 @@ def make_unit(name: str, arm: Ints, reward: Floats, arms: int, model: int) -> Un
 
 def find_inflation(arm: Ints, reward: Floats, arms: int) -> Floats:
     """Return the factor of the noise variance of each reward: above 1 for rewards that Auto takes for outliers."""
-    state = Auto(rewards="continuous", memory=max(10, -(-arm.size // 2))).init(arms)
-    replay(state, np.zeros((arm.size, 0)), arm, np.where(arm < 0, np.nan, reward), 0, arm.size)
-    return np.array(state.smc.history.inflation[: arm.size])
+    memory = Memory(Auto(rewards="continuous", memory=max(10, -(-arm.size // 2))).init(arms))
+    learn_steps(memory, arm, np.where(arm < 0, np.nan, reward))
+    return np.array(memory.state().smc.history.inflation[: arm.size])
 
 
 def model_kind(arms: int, order: int, model: int) -> ModelKind:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from larl._core.files import write_atomically
-from larl._core.kernel_cache import KERNEL_SOURCES, source_digest
+from larl._core.kernel_cache import SOURCES, source_digest
 from larl._core.progress import Progress
 from larl.simulation.tasks import default_threads
 
@@ -31,7 +31,7 @@ def run_pilots(
     GIL, so pilots run side by side.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    code = source_digest((*KERNEL_SOURCES, "priors/*.py"))
+    code = source_digest((*SOURCES, "priors/*.py"))
     found: dict[tuple[str, int], Values] = {}
     with ThreadPoolExecutor(threads or default_threads(), "larl") as pool:
         running: dict[Future[Values], tuple[str, int]] = {}

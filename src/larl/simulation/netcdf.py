@@ -3,10 +3,14 @@
 The attribute `sha256` is a checksum of all variables and the other attributes. Files of larl 0.1 do not have it.
 """
 
+from collections.abc import Hashable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from xarray.backends import ScipyDataStore
 
 from larl._core.files import write_atomically
 from larl._core.validation import InvalidValue
@@ -27,9 +31,14 @@ def write_netcdf(data: xr.Dataset, path: Path) -> Path:
         raise InvalidValue("Result.save", "time or trial", "too large", accepted)
     encoding = {name: {"dtype": np.int32} for name in integers}
     data = data.assign_attrs(format=FORMAT, sha256=checksum(data))
-    return write_atomically(
-        path, lambda draft: data.to_netcdf(draft, engine="scipy", format="NETCDF3_64BIT", encoding=encoding)
-    )
+    return write_atomically(path, lambda draft: _write(data, draft, encoding))
+
+
+def _write(data: xr.Dataset, path: Path, encoding: dict[Hashable, dict[str, Any]]) -> None:
+    # As `data.to_netcdf(path, engine="scipy")`, which also asks Dask, if it is installed, for the lock of a cluster:
+    # the import of `distributed` takes longer than everything else here.
+    with closing(ScipyDataStore(str(path), mode="w", format="NETCDF3_64BIT", lock=False)) as store:
+        data.dump_to_store(store, encoding=encoding)
 
 
 def read_netcdf(path: Path) -> xr.Dataset:

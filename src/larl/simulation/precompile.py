@@ -2,16 +2,24 @@
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, suppress
+from multiprocessing import get_context
+from types import FunctionType
 from typing import Any
 
 from larl import worlds
 from larl._core import compile as _compile
+from larl._core.kernel_cache import reachable
+from larl._core.states import nested
 from larl._core.validation import InvalidValue
 from larl.live.agent import Agent
 from larl.live.cohort import Cohort
-from larl.policies import REGISTRY, DynamicOracle, FilterOracle, MarkovOracle, Policy
-from larl.policies._pooling import PARTIAL_STATES
+from larl.policies import REGISTRY, UCB, FilterOracle, MarkovOracle, Policy, RoundRobin
+from larl.policies._entry import Handle
+from larl.policies._pooling import POOLINGS, pooled_state
 from larl.simulation.compare import compare
+from larl.simulation.tasks import default_threads
 
 HORIZON = 60
 CHAIN: dict[str, Any] = {"transition": ((0.9, 0.1), (0.1, 0.9)), "means": ((0.0, 1.0), (1.0, 0.0)), "sigma_r": 1.0}
@@ -54,41 +62,77 @@ def example_world(spec: Policy) -> worlds.World:
     return worlds.binary() if isinstance(spec, FilterOracle) else worlds.paper(1)
 
 
-def precompile_policy(spec: Policy) -> None:
-    """Compile what a comparison, an agent or a cohort of a policy needs in a `LatentAR` or `LatentVAR`.
+def states_of(name: str) -> list[Any]:
+    """Return one State of each type that a policy has, also in cohorts."""
+    states = []
+    for spec in specs(name):
+        world = example_world(spec)
+        state = spec.init(world.arms, horizon=HORIZON, world=world)
+        for pooling in POOLINGS:
+            with suppress(InvalidValue):  # the policy does not support it
+                states.append(pooled_state(spec, state, pooling))
+    return states
 
-    A `MarkovOracle` is compiled for a `LatentMarkov`, a `FilterOracle` for a `LatentGLM`.
-    """
-    world = example_world(spec)
-    for keep in ("all", "summary"):
-        compare({"policy": spec}, world, horizon=HORIZON, trials=1, keep=keep, threads=1, progress=False)
-    if not isinstance(spec, DynamicOracle):
-        for warm_up in (0, 1):  # agents with a warm-up or an allocation choose by another kernel
-            Agent(spec, world.arms, horizon=HORIZON, world=world, warm_up=warm_up)
-    if type(spec.init(world.arms, horizon=HORIZON, world=world)) in PARTIAL_STATES:
-        for pooling in ("full", "partial"):
-            compare({"policy": spec}, world, horizon=2, trials=1, units=2, pooling=pooling, threads=1, progress=False)
-            Cohort(spec, world.arms, pooling=pooling)
+
+def compile_common() -> None:
+    """Compile what all policies use: simulations, agents, cohorts and the worlds of `example_world`."""
+    policy = RoundRobin()
+    for world in (worlds.paper(1), worlds.random_markov(2, 2, 0), worlds.binary()):
+        compare({"it": policy}, world, horizon=4, trials=1, threads=1, progress=False)
+    compare({"it": UCB()}, worlds.paper(1), horizon=4, trials=1, units=2, pooling="full", threads=1, progress=False)
+    for cohort in (Cohort(UCB(), 2), Cohort(UCB(), 2, pooling="full")):
+        for _ in range(2):
+            cohort.observe(cohort.decide("unit"), 1.0)
+    agent = Agent(policy, 2)
+    agent.observe(agent.decide(), 1.0)
+    agent.observe(agent.decide(), None)
+
+
+def compile_policy(name: str) -> float:
+    """Compile a policy; return the seconds that it took, 0 if it was compiled before."""
+    started, _compile.compilations.quiet = time.monotonic(), True
+    before = len(_compile.compilations.names)
+    for state in states_of(name):
+        Handle.of(state, 0)
+    return time.monotonic() - started if len(_compile.compilations.names) > before else 0.0
+
+
+def amount_of_code(name: str) -> int:
+    """Return the bytes of the code that a policy can reach: the longest are compiled first."""
+    classes = {type(each).__name__: type(each) for state in states_of(name) for each in nested(state)}
+    generics = [(each.__name__, each) for each in _compile.GENERICS]
+    return sum(
+        len(value.__code__.co_code)
+        for _, value in reachable([*generics, *classes.items()])
+        if isinstance(value, FunctionType)
+    )
 
 
 def precompile(names: Iterable[str] = (), report: Callable[[str], None] = print) -> int:
-    """Compile the kernels of the named policies, or of all, report each, and return the number of new kernels."""
+    """Compile the named policies, or all, in as many processes as there are cores; return the number of new ones."""
     selected = list(names) or sorted(REGISTRY)
     for name in selected:
         if name not in REGISTRY:
             raise InvalidValue("larl precompile", "name", name, ", ".join(sorted(REGISTRY)))
-    compilations, started = _compile.compilations, time.monotonic()
-    count_before, compilations.quiet = compilations.count, True
+    started, total = time.monotonic(), 0
+    _compile.compilations.quiet = True
     try:
-        for number, name in enumerate(selected, 1):
-            count, policy_started = compilations.count, time.monotonic()
-            for spec in specs(name):
-                precompile_policy(spec)
-            seconds, new = time.monotonic() - policy_started, compilations.count - count
-            status = f"{new} kernels compiled in {seconds:.1f} s" if new else "already compiled"
-            report(f"{number:{len(str(len(selected)))}d}/{len(selected)}  {name}: {status}")
+        compile_common()
+        with ExitStack() as stack:
+            if len(selected) == 1:
+                results: Iterable[tuple[str, float]] = ((each, compile_policy(each)) for each in selected)
+            else:
+                context = get_context("spawn")
+                pool = stack.enter_context(ProcessPoolExecutor(default_threads(), mp_context=context))
+                longest_first = sorted(selected, key=amount_of_code, reverse=True)
+                tasks = {pool.submit(compile_policy, name): name for name in longest_first}
+                results = ((tasks[task], task.result()) for task in as_completed(tasks))
+            for number, (name, seconds) in enumerate(results, 1):
+                total += seconds > 0.0
+                status = f"compiled in {seconds:.1f} s" if seconds > 0.0 else "already compiled"
+                report(f"{number:{len(str(len(selected)))}d}/{len(selected)}  {name}: {status}")
     finally:
-        compilations.quiet = False
-    new, seconds = compilations.count - count_before, time.monotonic() - started
-    report(f"{new} kernels compiled in {seconds:.0f} s and cached" if new else "nothing to compile")
-    return new
+        _compile.compilations.quiet = False
+    done = f"{total} polic{'y' if total == 1 else 'ies'} compiled in {time.monotonic() - started:.0f} s and cached"
+    report(done if total else "nothing to compile")
+    return total

@@ -26,8 +26,7 @@ from larl._core.kernel_cache import source_digest
 from larl._core.validation import InvalidValue
 from larl.policies import Deployed, Policy
 from larl.policies._pooling import pooled_state
-from larl.simulation.cohort_engine import CohortSimulation
-from larl.simulation.engine import Floats, Trace, empty_trace, run_trials
+from larl.simulation.engine import Floats, Simulation, Trace, empty_trace
 from larl.worlds.base import World
 
 if TYPE_CHECKING:
@@ -221,7 +220,7 @@ def _simulate(block: Block) -> Arrays:
     sums = np.empty((trials, times.size))
     rows, steps = (1, int(np.diff(times, prepend=-1).max())) if is_summary else (trials, block.horizon)
     trace = empty_trace(rows, steps)
-    run_trials(latent, state, block.seed, first, times, sums, trace)
+    Simulation(latent, state, block.policy).run_trials(block.seed, first, times, sums, trace)
     arrays = {"sums": sums} if is_summary else trace._asdict()
     if block.units is None:
         return arrays
@@ -229,10 +228,12 @@ def _simulate(block: Block) -> Arrays:
 
 
 def _simulate_cohort(block: Block, latent: Any, state: Any, cohort: int) -> Arrays:
-    simulation = CohortSimulation(latent, state, block.units or 1, block.seed, cohort)
-    if block.keep == "summary":
-        return {"sums": simulation.cumulative_regret(summary_times(block.horizon))}
-    return simulation.run(block.horizon)._asdict()
+    simulation = Simulation(latent, state, block.policy, block.units or 1)
+    if block.keep == "all":
+        return simulation.run_cohort(block.seed, cohort, block.horizon)._asdict()
+    intervals = np.diff(summary_times(block.horizon), prepend=-1).tolist()
+    parts = [simulation.run_cohort(block.seed, cohort, steps).regret.sum(axis=1) for steps in intervals]
+    return {"sums": np.cumsum(parts, axis=0).T}
 
 
 @lru_cache(16)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from larl.theory._regressions import Arms, Regression
 
@@ -116,6 +115,8 @@ def largest_total_gap(model: Regression, sets: Sequence[Ellipsoid]) -> GapBound:
     For any c_t ≥ 0, Σ_t (D_t + x_tᵀe)₊ ≤ Σ_t max_u{(D_t + u)₊ − c_t u²} + radius² λ_max(V^{−½} Σ c_t x_t x_tᵀ V^{−½})
     if ‖e‖_V ≤ radius, with |u| ≤ radius·‖x_t‖_{V⁻¹}. Here c_t is ν/(x_tᵀ K x_t) for steps whose gap can be positive.
     """
+    from scipy.optimize import minimize_scalar
+
     roots = [np.linalg.inv(np.linalg.cholesky(each.gram)).T for each in sets]
     size, count = model.arms.size, model.count
     differences, widths = np.empty((size, count)), np.empty((size, count))

@@ -5,10 +5,10 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, kernel
+from larl._core.compile import kernel
+from larl._core.states import copy_state
 from larl._core.validation import InvalidValue, integer
 from larl.statespace.kalman import (
     FilterState,
@@ -24,6 +24,8 @@ from larl.theory.expected_maximum import expected_best_mean
 from larl.worlds.base import LinearGaussianWorld
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from larl.simulation.result import Result
 
 Floats = NDArray[np.float64]
@@ -81,7 +83,7 @@ class Decomposition(NamedTuple):
     (True, (1, 20, 50))
     """
 
-    table: pd.DataFrame
+    table: "pd.DataFrame"
     floors: Floats
     gaps: Floats
 
@@ -122,11 +124,14 @@ def decompose(result: "Result", world: LinearGaussianWorld) -> Decomposition:
     1  Kalman    57.5   57.4       0.0
     2  random   354.3   57.4     296.9
     """
+    import pandas as pd
+
     world = validate_linear_world("decompose", "world", world)
     steps, floors = played_steps("decompose", result, world), floor_path(world, result.regret.sizes["time"])
     gaps = np.empty_like(steps.regret)
-    for policy in range(len(steps.policies)):
-        _write_gaps(initial_filter_state(world), steps.arm[policy], steps.reward[policy], gaps[policy])
+    start = initial_filter_state(world)
+    for trial in np.ndindex(gaps.shape[:2]):
+        _write_gaps(copy_state(start), steps.arm[trial], steps.reward[trial], gaps[trial])
     regret, learning = steps.regret.sum(axis=-1), gaps.sum(axis=-1)
     columns: dict[str, object] = {}
     for name, total in (("regret", regret), ("learning", learning), ("remainder", regret - learning - floors.sum())):
@@ -138,18 +143,16 @@ def decompose(result: "Result", world: LinearGaussianWorld) -> Decomposition:
 
 
 @kernel
-def _write_gaps(start: FilterState, arms: NDArray[np.int64], rewards: Floats, gaps: Floats) -> None:
-    """Set gaps[trial, t] to max_a r̃_t(a) − r̃_t(a_t), with r̃ from the exact filter."""
-    for trial in range(gaps.shape[0]):
-        state = copy_fields(start)
-        for t in range(gaps.shape[1]):
-            arm, offset = arms[trial, t], current_offset(state)
-            played = expected_reward(state.mu, state.beta, state.mean, offset, arm)
-            best = played
-            for other in range(state.mu.size):
-                best = max(best, expected_reward(state.mu, state.beta, state.mean, offset, other))
-            gaps[trial, t] = best - played
-            update_filter(state, arm, rewards[trial, t])
+def _write_gaps(state: FilterState, arms: NDArray[np.int64], rewards: Floats, gaps: Floats) -> None:
+    """Set gaps[t] to max_a r̃_t(a) − r̃_t(a_t) of a trial, with r̃ from the exact filter."""
+    for t in range(gaps.size):
+        arm, offset = arms[t], current_offset(state)
+        played = expected_reward(state.mu, state.beta, state.mean, offset, arm)
+        best = played
+        for other in range(state.mu.size):
+            best = max(best, expected_reward(state.mu, state.beta, state.mean, offset, other))
+        gaps[t] = best - played
+        update_filter(state, arm, rewards[t])
 
 
 def floor_path(world: LinearGaussianWorld, horizon: int) -> Floats:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, kernel
+from larl._core.compile import kernel
 from larl._core.random import GOLDEN, WORLD, normal_pair, stream
+from larl._core.states import copy_state
 from larl.statespace.particle_filter import (
     PARTICLES,
     best_expected,
@@ -25,39 +26,40 @@ RANGE, POINTS = 38.0, 40_001  # of the trapezoid rule, in standard deviations; b
 
 
 @kernel
-def _simulate(latent: Any, start: Any, seed: int, burn_in: int, steps: int, is_full: bool, regret: Floats) -> None:
-    """Set regret[trial] to the mean regret per step after `burn_in` steps of the arm with the largest expected mean.
+def _simulate(world: Any, state: Any, seed: int, trial: int, burn_in: int, steps: int, is_full: bool) -> float:
+    """Return a trial's mean regret per step after `burn_in` steps of the arm with the largest expected mean.
 
     The filter sees the reward of that arm, or if `is_full` the rewards of all arms, with independent noise.
     """
-    for trial in range(regret.size):
-        world, state, total = copy_fields(latent), copy_fields(start), 0.0
-        begin(world, seed, trial)
-        key = stream(seed, trial, WORLD)
-        for t in range(burn_in + steps):
-            noise = advance(world, key, t)
-            arm = best_expected(state.expected)
-            best = world.means[arm]
-            for other in range(world.means.size):
-                best = max(best, world.means[other])
-            if t >= burn_in:
-                total += best - world.means[arm]
-            for seen in range(world.means.size):
-                if is_full and seen > 0:
-                    noise, _ = normal_pair(~key ^ GOLDEN, t * world.means.size + seen)
-                if is_full or seen == arm:
-                    condition_particles(state, seen, draw_reward(world, seen, noise))
-            move_particles(state)
-        regret[trial] = total / steps
+    total = 0.0
+    begin(world, seed, trial)
+    key = stream(seed, trial, WORLD)
+    for t in range(burn_in + steps):
+        noise = advance(world, key, t)
+        arm = best_expected(state.expected)
+        best = world.means[arm]
+        for other in range(world.means.size):
+            best = max(best, world.means[other])
+        if t >= burn_in:
+            total += best - world.means[arm]
+        for seen in range(world.means.size):
+            if is_full and seen > 0:
+                noise, _ = normal_pair(~key ^ GOLDEN, t * world.means.size + seen)
+            if is_full or seen == arm:
+                condition_particles(state, seen, draw_reward(world, seen, noise))
+        move_particles(state)
+    return total / steps
 
 
 @lru_cache(maxsize=256)
 def simulated_glm_regrets(world: LatentGLM, trials: int, steps: int, seed: int, is_full: bool) -> tuple[float, ...]:
     """Return each trial's mean regret per step, from a stationary start, after a burn-in."""
-    stationary, regret = replace(world, start="stationary"), np.empty(trials)
-    burn_in = burn_in_steps(world.k, world.process.spectral_radius)
-    _simulate(stationary.latent(), initial_particles(stationary, PARTICLES), seed, burn_in, steps, is_full, regret)
-    return tuple(regret.tolist())
+    stationary, burn_in = replace(world, start="stationary"), burn_in_steps(world.k, world.process.spectral_radius)
+    start = initial_particles(stationary, PARTICLES)
+    return tuple(
+        _simulate(stationary.latent(), copy_state(start), seed, trial, burn_in, steps, is_full)
+        for trial in range(trials)
+    )
 
 
 def random_glm_regret(world: LatentGLM) -> float:

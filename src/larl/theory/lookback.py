@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, ndtr
 
 from larl._core.validation import InvalidValue, integer
 from larl.theory.expected_maximum import expected_best_mean
@@ -123,6 +122,8 @@ def _predicted_regret(world: LatentAR, s: int, horizon: int) -> float:
 
 def _interpolated_sum(start: int, first: float, end: int, last: float) -> float:
     """Return the sum of a + b/t over t = start + 1 … end, where a + b/t is `first` at `start` and `last` at `end`."""
+    from scipy.special import digamma
+
     if end - start == 1:
         return last
     b = (first - last) / (1.0 / start - 1.0 / end)
@@ -185,6 +186,8 @@ def _expected_choice(world: LatentAR, s: int, heights: Floats, variance: float, 
 
 def _choice_probability(means: Floats, error: Floats, arm: int) -> Floats:
     """Return the probability that an arm has the largest of independent normal predictions, for each row of means."""
+    from scipy.special import ndtr
+
     others = [other for other in range(error.size) if other != arm]
     if len(others) == 1:
         return np.asarray(ndtr((means[:, arm] - means[:, others[0]]) / math.hypot(*error)))

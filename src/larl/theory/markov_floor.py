@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, inline, kernel
+from larl._core.compile import inline, kernel
 from larl._core.random import GOLDEN, WORLD, normal_pair, stream
 from larl.statespace.forward_filter import (
     ForwardState,
@@ -41,28 +41,27 @@ def _expected_regret(state: ForwardState, arm: int) -> float:
 
 
 @kernel
-def _simulate(latent: Any, start: Any, seed: int, burn_in: int, steps: int, is_full: bool, regret: Floats) -> None:
-    """Set regret[trial] to the mean regret per step after `burn_in` steps of the arm with the largest expected mean.
+def _simulate(world: Any, state: Any, seed: int, trial: int, burn_in: int, steps: int, is_full: bool) -> float:
+    """Return a trial's mean regret per step after `burn_in` steps of the arm with the largest expected mean.
 
     The filter sees the reward of that arm, or if `is_full` the rewards of all arms, with independent noise.
     """
-    for trial in range(regret.size):
-        world, state, total = copy_fields(latent), copy_fields(start), 0.0
-        begin(world, seed, trial)
-        key = stream(seed, trial, WORLD)
-        for t in range(burn_in + steps):
-            noise = advance(world, key, t)
-            arm = best_expected_arm(state.belief, state.means)
-            if t >= burn_in:
-                total += _expected_regret(state, arm)
-            for seen in range(world.means.size):
-                if is_full and seen > 0:
-                    noise, _ = normal_pair(~key ^ GOLDEN, t * world.means.size + seen)
-                if is_full or seen == arm:
-                    reward = world.means[seen] + world.sd[seen] * noise
-                    condition_belief(state.log_belief, state.means, state.sigma, seen, reward)
-            predict_belief(state)
-        regret[trial] = max(total / steps, 0.0)
+    total = 0.0
+    begin(world, seed, trial)
+    key = stream(seed, trial, WORLD)
+    for t in range(burn_in + steps):
+        noise = advance(world, key, t)
+        arm = best_expected_arm(state.belief, state.means)
+        if t >= burn_in:
+            total += _expected_regret(state, arm)
+        for seen in range(world.means.size):
+            if is_full and seen > 0:
+                noise, _ = normal_pair(~key ^ GOLDEN, t * world.means.size + seen)
+            if is_full or seen == arm:
+                reward = world.means[seen] + world.sd[seen] * noise
+                condition_belief(state.log_belief, state.means, state.sigma, seen, reward)
+        predict_belief(state)
+    return max(total / steps, 0.0)
 
 
 @lru_cache(maxsize=256)
@@ -72,9 +71,10 @@ def simulated_regrets(world: LatentMarkov, trials: int, steps: int, seed: int, i
     second = float(eigenvalues[-2]) if world.states > 1 else 0.0
     burn_in = burn_in_steps(1, second)
     stationary = replace(world, start=tuple(world.stationary.tolist()))
-    regret = np.empty(trials)
-    _simulate(stationary.latent(), initial_forward_state(stationary), seed, burn_in, steps, is_full, regret)
-    return tuple(regret.tolist())
+    return tuple(
+        _simulate(stationary.latent(), initial_forward_state(stationary), seed, trial, burn_in, steps, is_full)
+        for trial in range(trials)
+    )
 
 
 def random_markov_regret(world: LatentMarkov) -> float:

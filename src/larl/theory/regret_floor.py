@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import copy_fields, kernel
+from larl._core.compile import kernel
 from larl._core.random import WORLD, stream
+from larl._core.states import copy_state
 from larl._core.validation import InvalidValue, integer
 from larl.statespace.kalman import (
     best_arm,
@@ -91,22 +92,21 @@ class SimulatedMean(NamedTuple):
 
 
 @kernel
-def _simulate_greedy(latent: Any, start: Any, seed: int, burn_in: int, steps: int, regret: Floats) -> None:
-    """Set regret[trial] to the mean regret per step, after `burn_in` steps, of the arm best at the filter's mean."""
-    for trial in range(regret.size):
-        world, state, total = copy_fields(latent), copy_fields(start), 0.0
-        begin(world, seed, trial)
-        key = stream(seed, trial, WORLD)
-        for t in range(burn_in + steps):
-            noise = advance(world, key, t)
-            arm = best_arm(state.mu, state.beta, state.mean, current_offset(state))
-            best = world.means[arm]
-            for other in range(world.means.size):
-                best = max(best, world.means[other])
-            if t >= burn_in:
-                total += best - world.means[arm]
-            update_filter(state, arm, world.means[arm] + world.sd[arm] * noise)
-        regret[trial] = total / steps
+def _simulate_greedy(world: Any, state: Any, seed: int, trial: int, burn_in: int, steps: int) -> float:
+    """Return a trial's mean regret per step, after `burn_in` steps, of the arm best at the filter's mean."""
+    total = 0.0
+    begin(world, seed, trial)
+    key = stream(seed, trial, WORLD)
+    for t in range(burn_in + steps):
+        noise = advance(world, key, t)
+        arm = best_arm(state.mu, state.beta, state.mean, current_offset(state))
+        best = world.means[arm]
+        for other in range(world.means.size):
+            best = max(best, world.means[other])
+        if t >= burn_in:
+            total += best - world.means[arm]
+        update_filter(state, arm, world.means[arm] + world.sd[arm] * noise)
+    return total / steps
 
 
 def greedy_regret(
@@ -161,9 +161,11 @@ def _simulated_mean(regret: Floats) -> SimulatedMean:
 def _greedy_regret(world: LinearGaussianWorld, trials: int, steps: int, seed: int) -> SimulatedMean:
     """Compute `greedy_regret` once per set of arguments."""
     stationary: Any = replace(world, start="stationary")  # type: ignore[type-var]
-    burn_in, regret = burn_in_steps(world.k, world.spectral_radius), np.empty(trials)
-    _simulate_greedy(stationary.latent(), initial_filter_state(stationary), seed, burn_in, steps, regret)
-    return _simulated_mean(regret)
+    burn_in, start = burn_in_steps(world.k, world.spectral_radius), initial_filter_state(stationary)
+    regret = [
+        _simulate_greedy(stationary.latent(), copy_state(start), seed, trial, burn_in, steps) for trial in range(trials)
+    ]
+    return _simulated_mean(np.array(regret))
 
 
 def regret_lower_bound(world: FilterableWorld) -> float:

@@ -4,13 +4,17 @@ A world's latent state is a NamedTuple. `implement(begin, ItsState, its_begin)` 
 function to the class of its state.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from larl._core.compile import assign, entry_point, generic, implement, inline, kernel
+from larl._core.compile import assign, generic, implement, inline, is_larl, kernel
+from larl._core.entries import entry_address
 from larl._core.random import START, WORLD, normal_pair, random_bits, stream
+from larl._core.states import Memory, caller, floats_at, kind_of, loader, words_at
 
 Floats = NDArray[np.float64]
 
@@ -136,24 +140,105 @@ implement(begin, Latent, begin_latent)
 implement(advance, Latent, advance_latent)
 
 
-@entry_point
-def simulate_step(latent: Any, seed: int, trial: int, t: int) -> float:
-    """Move to step t and return its reward noise. At t = 0 draw the start first."""
-    if t == 0:
-        begin(latent, seed, trial)
-    return advance(latent, stream(seed, trial, WORLD), t)
+ADVANCE, PLAY, BEGIN, REWARD, REGRET, APPLY = 1, 2, 4, 8, 16, 32  # operations; PLAY + ADVANCE does one after the other
+_int, _float = types.int64, types.float64
+# entry(operation, words, key, number, step, out): `number` is an arm or a trial; `out` the address of two numbers, the
+# regret and the reward noise of the step
+SIGNATURE = _float(_int, _int, types.uint64, _int, _int, _int)
+call = caller(_float, *SIGNATURE.args)
+_addresses: dict[Any, int] = {}  # by kind of the latent state
 
 
-@entry_point
-def simulate_action(latent: Any, arm: int) -> None:
-    """`apply_action`, for Python."""
-    apply_action(latent, arm)
+def world_entry(load: Callable[[int], Any]) -> Callable[..., float]:
+    """Return the entry for the latent states that `load` returns (_core/states.py)."""
+
+    def entry(operation: int, words: int, key: np.uint64, number: int, step: int, out: int) -> float:
+        values, reward = floats_at(out, 2), 0.0
+        if operation & PLAY:
+            latent = load(words)
+            values[0] = step_regret(latent, number)
+            reward = draw_reward(latent, number, values[1])
+            apply_action(latent, number)
+        if operation & ADVANCE:
+            values[1] = advance(load(words), key, step)
+        elif operation == BEGIN:
+            begin(load(words), np.int64(key), number)  # type: ignore[arg-type]
+        elif operation == REWARD:
+            reward = draw_reward(load(words), number, values[1])
+        elif operation == REGRET:
+            values[0] = step_regret(load(words), number)
+        elif operation == APPLY:
+            apply_action(load(words), number)
+        return reward
+
+    return entry
 
 
-@entry_point
-def simulate_reward(latent: Any, arm: int, noise: float) -> float:
-    """`draw_reward`, for Python."""
-    return draw_reward(latent, arm, noise)
+class WorldHandle(NamedTuple):
+    """A latent state behind an address, in compiled functions."""
+
+    entry: int
+    words: int
+    arms: int
+    means: int  # index of the address of the means in the words
+    context: int  # the same of the context; −1 without one
+
+    @classmethod
+    def of(cls, memory: Memory, unit: int = 0) -> "WorldHandle":
+        """Return the handle of a unit. It is valid as long as the memory exists."""
+        latent, word = memory.state(unit), {each.path: each.word for each in memory.leaves}
+        kind = kind_of(latent)
+        name = type(latent).__name__
+        for field in ("means", "context"):
+            array = getattr(latent, field, None)
+            if array is not None and (array.dtype != np.float64 or array.ndim != 1):
+                found = f"an array of {array.dtype} with {array.ndim} dimensions"
+                raise TypeError(f"{name}.{field} is {found}; accepted: float64 with one dimension")
+        if kind not in _addresses or not is_larl(type(latent)):
+            _addresses[kind] = entry_address(name, world_entry(loader(kind)), SIGNATURE, kind)
+        context = word.get("context", -1)
+        return cls(_addresses[kind], memory.address(unit), latent.means.size, word["means"], context)
+
+
+@inline
+def begin_trial(world: WorldHandle, seed: int, trial: int, out: Floats) -> None:
+    """Draw the start of a trial."""
+    call(world.entry, (BEGIN, world.words, np.uint64(seed), trial, 0, out.ctypes.data))
+
+
+@inline
+def advance_world(world: WorldHandle, key: np.uint64, t: int, out: Floats) -> None:
+    """Move to step t and write its reward noise to out[1]."""
+    call(world.entry, (ADVANCE, world.words, key, 0, t, out.ctypes.data))
+
+
+@inline
+def play(world: WorldHandle, arm: int, key: np.uint64, following: int, out: Floats) -> float:
+    """Play an arm: write its regret to out[0], apply the action and return the reward, for the noise in out[1].
+
+    Then move to step `following` and write its noise to out[1], if it is not negative.
+    """
+    operation = PLAY + ADVANCE if following >= 0 else PLAY
+    return call(world.entry, (operation, world.words, key, arm, following, out.ctypes.data))
+
+
+@inline
+def true_means(world: WorldHandle) -> Floats:
+    """Return the means of this step."""
+    return floats_at(words_at(world.words, world.means + 1)[world.means], world.arms)
+
+
+@inline
+def world_context(world: WorldHandle) -> Floats:
+    """Return the context of this step, of a world that has one."""
+    words = words_at(world.words, world.context + 2)
+    return floats_at(words[world.context], words[world.context + 1])
+
+
+@kernel
+def operate(world: WorldHandle, operation: int, key: np.uint64, number: int, step: int, out: Floats) -> float:
+    """One operation of a world, for Python."""
+    return call(world.entry, (operation, world.words, key, number, step, out.ctypes.data))
 
 
 @kernel

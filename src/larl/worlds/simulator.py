@@ -4,10 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from larl._core.random import policy_bits
+from larl._core.random import WORLD, policy_bits, stream_key
+from larl._core.states import Memory
 from larl._core.validation import integer, short
 from larl.worlds.base import World, validate_world
-from larl.worlds.kernels import Floats, simulate_action, simulate_reward, simulate_step, step_regret
+from larl.worlds.kernels import (
+    ADVANCE,
+    APPLY,
+    BEGIN,
+    REGRET,
+    REWARD,
+    Floats,
+    WorldHandle,
+    operate,
+)
 
 
 class Simulator:
@@ -45,9 +55,16 @@ class Simulator:
     def __init__(self, world: World, seed: int, trial: int) -> None:
         seed, trial = (integer(0, 2**63 - 1)("Simulator", *each) for each in (("seed", seed), ("trial", trial)))
         world = validate_world("Simulator", "world", world)
-        self._world, self._latent, self._seed, self._trial = world, world.latent(), seed, trial
+        self._world, self._seed, self._trial = world, seed, trial
+        self._memory = Memory(world.latent())
+        self._latent, self._handle = self._memory.state(), WorldHandle.of(self._memory)
+        self._out = np.zeros(2)  # regret and reward noise of the step
+        self._operate(BEGIN, seed, number=trial)
         self.time = -1
         self.advance()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # compiled functions have the addresses of its arrays
+        return _restored, (self._world, self._seed, self._trial, self.time, self._memory.own.copy(), self._out.copy())
 
     def __repr__(self) -> str:
         return f"Simulator({short(self._world)}, seed={self._seed}, trial={self._trial}, time={self.time})"
@@ -77,9 +94,9 @@ class Simulator:
         1 -18.05
         """
         if arm is not None:
-            simulate_action(self._latent, self._validate_arm(arm))
+            self._operate(APPLY, number=self._validate_arm(arm))
         self.time += 1
-        self._noise = simulate_step(self._latent, self._seed, self._trial, self.time)
+        self._operate(ADVANCE, int(stream_key(self._seed, self._trial, WORLD)), step=self.time)
 
     @property
     def bits(self) -> int:
@@ -131,7 +148,7 @@ class Simulator:
         True
         """
         arm = self._validate_arm(arm)
-        return float(simulate_reward(self._latent, arm, self._noise))
+        return self._operate(REWARD, number=arm)
 
     def regret(self, arm: int) -> float:
         """Return the regret of an arm at this step, that of `larl.compare`.
@@ -158,7 +175,18 @@ class Simulator:
         >>> [round(simulator.regret(arm), 2) for arm in (0, 1)]
         [0.0, 33.17]
         """
-        return float(step_regret(self._latent, self._validate_arm(arm)))
+        self._operate(REGRET, number=self._validate_arm(arm))
+        return float(self._out[0])
+
+    def _operate(self, operation: int, key: int = 0, number: int = 0, step: int = 0) -> float:
+        return float(operate(self._handle, operation, np.uint64(key), number, step, self._out))
 
     def _validate_arm(self, arm: int) -> int:
         return int(integer(0, self._latent.means.size - 1)("Simulator", "arm", arm))
+
+
+def _restored(world: World, seed: int, trial: int, time: int, own: Any, out: Any) -> Simulator:
+    """The simulator that was pickled or copied."""
+    simulator = Simulator(world, seed, trial)
+    simulator.time, simulator._memory.own[...], simulator._out[...] = time, own, out
+    return simulator

@@ -1,9 +1,9 @@
 """Packed ridge regression against the normal equations: any contexts, missing lags, removed rows."""
 
-import numba
 import numpy as np
 import pytest
 
+from larl._core.compile import kernel
 from larl.policies._lags import dense_context, lags_init, pair_count, push, push_missing
 from larl.policies._linalg.packed_ridge import (
     SparseContext,
@@ -22,39 +22,39 @@ from larl.policies._linalg.packed_ridge import (
 SIZES = [(1, 0), (2, 0), (1, 1), (2, 1), (3, 1), (2, 2), (5, 2), (2, 5), (3, 4), (4, 3), (10, 1)]  # arms, s
 
 
-@numba.njit
+@kernel
 def compiled_add(ridge, arm, context, size, reward):
     add_row(ridge, arm, context, context.indices.size, size, reward)
 
 
-@numba.njit
+@kernel
 def compiled_remove(ridge, arm, context, size, reward):
     leverage, error = solve(ridge, arm, context, context.indices.size, size, reward)
     rank_one_update(ridge, arm, size, -1.0, 1.0 - leverage, error)
     return leverage, error
 
 
-@numba.njit
+@kernel
 def compiled_predict_two(ridge, arm, other, context):
     return predict_two_arms(ridge, arm, other, context, context.indices.size)
 
 
-@numba.njit
+@kernel
 def compiled_predict(ridge, arm, context):
     return predict_arm(ridge, arm, context, context.indices.size)
 
 
-@numba.njit
+@kernel
 def compiled_clear(ridge, size):
     clear_rows(ridge, size)
 
 
-@numba.njit
+@kernel
 def compiled_trace(ridge, arm):
     return inverse_trace(ridge, arm)
 
 
-@numba.njit
+@kernel
 def compiled_push(lags, arms, arm, reward):
     if arm < 0:
         push_missing(lags, lags.indices.size - 1, arms)

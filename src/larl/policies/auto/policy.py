@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from larl._core.compile import any_nan, implement
+from larl._core.compile import implement
 from larl._core.random import Bits, pick
 from larl._core.validation import Integers, InvalidValue, checked, integer, integers, number, one_of
 from larl.policies._allocation import posterior
@@ -115,11 +115,6 @@ def auto_posterior(state: AutoState, arm: int) -> tuple[float, float]:
 implement(posterior, AutoState, auto_posterior)
 
 
-def has_nan(state: AutoState) -> bool:
-    """Return whether a mean or a score is nan; `replace_nonfinite` checks the particles at every reward."""
-    return any_nan(state.mean) or any_nan(state.score)
-
-
 @register(
     AutoState,
     act,
@@ -129,7 +124,7 @@ def has_nan(state: AutoState) -> bool:
     predict=predict,
     action_probabilities=action_probabilities,
     set_context=set_context,
-    has_nan=has_nan,
+    checked=("mean", "score"),  # `replace_nonfinite` checks the particles at every reward
 )
 @dataclass(frozen=True)
 class Auto(Policy):

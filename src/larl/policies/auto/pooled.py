@@ -17,7 +17,7 @@ from larl._core.compile import implement, inline, inner
 from larl._core.random import Bits, bits_to_uniform
 from larl.policies._allocation import posterior
 from larl.policies._bounds import STEPS, Bound, inner_bounds
-from larl.policies._contract import act, action_probabilities, has_nan, predict
+from larl.policies._contract import act, action_probabilities, predict
 from larl.policies._linalg.cholesky import cholesky
 from larl.policies._probabilities import Mask
 from larl.policies._registry import bind
@@ -273,10 +273,6 @@ def pooled_posterior(state: PooledAutoState, arm: int) -> tuple[float, float]:
     return posterior(state.auto, arm)
 
 
-def pooled_has_nan(state: PooledAutoState) -> bool:
-    return has_nan(state.auto)
-
-
 implement(posterior, PooledAutoState, pooled_posterior)
 bind(
     PooledAutoState,
@@ -288,5 +284,5 @@ bind(
     update_missing=pooled_update_missing,
     predict=pooled_predict,
     action_probabilities=pooled_action_probabilities,
-    has_nan=pooled_has_nan,
+    checked=("auto",),
 )

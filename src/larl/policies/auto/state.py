@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import share_fields
+from larl._core.states import share_fields
 from larl.policies._bounds import MAX_STEPS, STEPS, Bound
 from larl.policies.auto.layout import (
     AR_STATE,

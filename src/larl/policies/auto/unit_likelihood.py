@@ -1,13 +1,13 @@
 """The log-likelihood of one unit's rewards at many points of a model's parameter space, for learning a prior."""
 
-from larl._core.compile import entry_point
+from larl._core.compile import kernel
 from larl.policies.auto.layout import BINARY, ModelKind, coordinate_count, field_offsets
 from larl.policies.auto.parameters import to_parameters
 from larl.policies.auto.replay import RewardHistory, replay_filter
 from larl.policies.auto.soa import LANES, Floats, aligned_rows
 
 
-@entry_point
+@kernel
 def unit_log_likelihood(
     kind: ModelKind, history: RewardHistory, points: Floats, signs: Floats, level: Floats, out: Floats, scale: Floats
 ) -> None:

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larl import worlds
-from larl._core.compile import copy_fields
 from larl._core.progress import Progress
+from larl._core.states import copy_state
 from larl.policies import LARL, LARLBIC, Auto, CohortAuto, CohortLARL, KalmanOracle, Policy
-from larl.policies._pooling import pooled_state, stack_units, unit_view
+from larl.policies._pooling import pooled_state
 from larl.reports.cached_pilots import Values, run_pilots
-from larl.simulation.cohort_engine import run_cohort_steps
-from larl.simulation.engine import empty_trace, run_trials
+from larl.simulation.engine import Simulation, empty_trace
 from larl.simulation.study import Study
 from larl.worlds.base import LinearGaussianWorld, World
 from larl.worlds.latent_ar import LatentAR
@@ -125,7 +124,7 @@ def regret_of(world: World, policy: Policy, seed: int, trial: int, horizon: int)
 def regret_from(world: World, state: object, seed: int, first: int, trials: int, horizon: int) -> Floats:
     """Return the total regret of trials that all start from the same State of a policy."""
     sums, times = np.zeros((trials, 1)), np.array([horizon - 1])
-    run_trials(world.latent(), state, seed, first, times, sums, empty_trace(1, horizon))
+    Simulation(world.latent(), state).run_trials(seed, first, times, sums, empty_trace(1, horizon))
     return sums[:, 0]
 
 
@@ -150,11 +149,12 @@ class NewUnits(NamedTuple):
 
 def state_after_pilot(policy: Policy, world: World, units: int, seed: int) -> object:
     """Return the State of a new unit after a pilot of `units` units, which learnt together with partial pooling."""
-    new_unit = pooled_state(policy, copy_fields(policy.init(world.arms, horizon=STEPS, world=world)), "partial")
-    states = stack_units(new_unit, units + 1)
-    if units > 0:
-        run_cohort_steps(stack_units(world.latent(), units), states, seed, 0, 0, empty_trace(units, STEPS))
-    return copy_fields(unit_view(states, units))
+    new_unit = pooled_state(policy, policy.init(world.arms, horizon=STEPS, world=world), "partial")
+    if units == 0:
+        return copy_state(new_unit)
+    cohort = Simulation(world.latent(), new_unit, units=units)
+    cohort.run_cohort(seed, 0, STEPS)
+    return copy_state(cohort.new_unit())
 
 
 def foreign_setting(name: str) -> Setting:

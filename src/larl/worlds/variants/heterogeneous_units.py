@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from larl._core.compile import assign, copy_fields, implement
+from larl._core.compile import assign, implement
 from larl._core.random import UNIT_PARAMETERS, normal_pair, stream
+from larl._core.states import copy_state
 from larl._core.validation import checked, number, spec
 from larl.worlds.kernels import Floats, Latent, advance, begin
 from larl.worlds.variants.wrapped import WrappedWorld
@@ -81,7 +82,7 @@ class HeterogeneousUnits(WrappedWorld):
     def latent(self) -> HeterogeneousState:
         """Return the State of the world before a trial: its parameters and arrays, for kernels."""
         return HeterogeneousState(
-            base=copy_fields(self.base.latent()),
+            base=copy_state(self.base.latent()),
             means=np.zeros(self.arms),
             sd=np.zeros(self.arms),
             mu=np.array(self.base.mu),

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from larl._core.compile import assign, copy_fields, implement, share_fields
+from larl._core.compile import assign, implement
+from larl._core.states import copy_state, share_fields
 from larl._core.validation import InvalidValue, known_fields, spec
 from larl.worlds.base import LinearGaussianWorld, World
 from larl.worlds.kernels import Floats, Latent, advance, begin
@@ -118,7 +119,7 @@ class Population(World):
         stacked = {name: np.stack([getattr(each, name) for each in latents]) for name in PARAMETERS}
         member_sd = stacked.pop("sd")
         return PopulationState(
-            base=copy_fields(latents[0]),
+            base=copy_state(latents[0]),
             means=np.zeros(self.arms),
             sd=np.zeros(self.arms),
             member_sd=member_sd,

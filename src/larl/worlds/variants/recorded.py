@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from larl._core.compile import implement, kernel, share_fields
+from larl._core.compile import implement, kernel
 from larl._core.random import GOLDEN, START, WORLD, bits_to_index, normal_pair, random_bits, stream
+from larl._core.states import share_fields
 from larl._core.validation import (
     InvalidValue,
     check_fields,
