@@ -1,7 +1,8 @@
 # make paper   reproduce the paper: results/paper/report.html, figures, data and claims
 # make docs    regenerate docs/reproduction.md, auto.md, cohort.md, pooling.md, prior.md, comparison.md, real-data.md, the tables of diagnose.md and their figures (hours)
 # make notebooks  run docs/notebooks and write their outputs
-# make test    run all tests, with a temporary PostgreSQL if its programs are installed
+# make test    run the tests, with a temporary PostgreSQL if its programs are installed
+# make test-all  the same, then the long versions of tests of crashes, failing disks, packaging and the service
 # make test-fast  the tests to run after each change, a minute if kernels are compiled: the laws of every policy and world, agents and
 #              cohorts, comparisons and their results, and the service within one process; no other processes, documents, reports or
 #              references of single policies
@@ -35,7 +36,7 @@ FAST := $(addprefix tests/policies/test_,contract.py live_functions.py finite.py
 RUNS ?= 30
 TESTS ?= tests
 
-.PHONY: paper docs notebooks site test test-fast stress check check-types check-style check-files check-site package bench torture clean
+.PHONY: paper docs notebooks site test test-all test-fast stress check check-types check-style check-files check-site package bench torture clean
 paper: $(VENV)/core
 	$(BIN)/larl paper
 
@@ -69,7 +70,10 @@ site: $(VENV)/site
 	$(SITE)
 
 test: $(VENV)/test
-	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS) --max-worker-restart 1
+	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS) --max-worker-restart 1 -m 'not long'
+
+test-all: test
+	LARL_INSTALL=0 .ci/postgres $(BIN)/pytest --numprocesses $(WORKERS) --max-worker-restart 1 -m long
 
 test-fast: $(VENV)/test
 	$(BIN)/pytest --numprocesses $(WORKERS) -m 'not timing' $(FAST)
