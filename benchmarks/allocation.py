@@ -19,7 +19,7 @@ from scipy import stats
 import larl
 from larl._core.files import write_atomically
 from larl.policies._pooling import pooled_state
-from larl.simulation.cohort_engine import CohortSimulation
+from larl.simulation.engine import Simulation
 
 UNITS, DECISIONS, SEED, EFFECT, LEVEL = 70, 140, 0, 0.06, 0.05
 PER_DAY = 5  # decisions, for the names of the rows
@@ -79,12 +79,12 @@ def simulate(world: larl.LatentAR, settings: dict[str, object], cohorts: int) ->
     state = pooled_state(policy, policy.init(world.arms, horizon=DECISIONS, world=world), POOLING)
     rows = []
     for number in range(cohorts):
-        cohort = CohortSimulation(world.latent(), state, UNITS, SEED, number)
+        cohort = Simulation(world.latent(), state, policy, UNITS)
         arm, reward, regret, probability = (np.empty((UNITS, DECISIONS)) for _ in range(4))
         for t in range(DECISIONS):
-            trace = cohort.run(1)
+            trace = cohort.run_cohort(SEED, number, 1)
             arm[:, t], reward[:, t], regret[:, t] = trace.arm[:, 0], trace.reward[:, 0], trace.regret[:, 0]
-            probability[:, t] = cohort.states.probabilities[:, 1]
+            probability[:, t] = cohort.probabilities[:, 1]
         is_random = np.all((probability > 0.0) & (probability < 1.0))
         tested = estimate(arm, reward, probability) if is_random else (math.nan, math.nan)
         rows.append((regret.sum(axis=1).mean(), arm.mean(), *tested))

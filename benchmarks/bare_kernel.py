@@ -10,8 +10,9 @@ import numba
 import numpy as np
 
 import larl
-from larl._core.compile import OPTIONS, copy_fields
+from larl._core.compile import OPTIONS
 from larl._core.random import empty_bits, random_bits, seed_bits
+from larl._core.states import Memory, copy_words
 from larl.policies._contract import act, update
 from larl.policies._lags import pair_count, push
 from larl.policies._linalg.packed_ridge import solve
@@ -64,11 +65,9 @@ def lag_shifts(state: Any, picks: Any, rewards: Any) -> None:
 
 
 @numba.njit(**OPTIONS)
-def state_copies(state: Any, times: int) -> float:
-    total = 0.0
+def state_copies(target: int, source: int, words: int, times: int) -> None:
     for _ in range(times):
-        total += copy_fields(state).ridge.inverse[0, 0]
-    return total
+        copy_words(target, source, words)
 
 
 def measure_size(arms: int, s: int) -> dict[str, Any]:
@@ -99,7 +98,9 @@ def measure_engine() -> dict[str, float]:
     """Return the µs per step of the world (round robin), of world and LARL(5), and of copying the State."""
     world, lengths, state = world_with_arms(2), (200, 500), larl.LARL(5).init(2)
     calls = {name: make_run(spec, world, *lengths, 1) for name, spec in SPECS.items()}
-    times = shortest_times(calls | {"copy": lambda: state_copies(state, lengths[1])})
+    blocks = [Memory(state).own for _ in range(2)]
+    places = [block.ctypes.data for block in blocks]
+    times = shortest_times(calls | {"copy": lambda: state_copies(*places, blocks[0].size, lengths[1])})
     return {name: value / (lengths[0] * lengths[1]) * 1e6 for name, value in times.items()}
 
 

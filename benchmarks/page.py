@@ -191,18 +191,20 @@ grows with the square of s and of the number of arms. Cost grows faster where th
 
 
 def startup(data: Data) -> str:
-    rows = [[name, f"{value:.2f}"] for name, value in data["seconds"].items()]
-    slowest = sorted(
-        data["policies"], key=lambda line: -float(line.rsplit(" ", 2)[1]) if "compiled in" in line else 0.0
-    )
-    return f"""## Start-up time
+    rows = [[name, f"{each['cold']:.2f}", f"{each['warm']:.2f}"] for name, each in data["uses"].items()]
+    compiled = [line for line in data["policies"] if "compiled in" in line]
+    slowest = sorted(compiled, key=lambda line: -float(line.rsplit(" ", 2)[1]))[:3]
+    all_ = data["precompile"]
+    return f"""## First use
 
-Kernels are compiled at their first use and cached. `larl precompile` compiles them ahead of time; otherwise larl prints a line on
-the terminal when it compiles. "First result" is the comparison of three policies in the README.
+Processor seconds of a new process, from start to exit. "First" has an empty cache of compiled code: each policy is compiled once, for
+simulations and, if an agent needs it, for agents. "Later" is any process after that. Python alone takes {data["python"]:.2f} s, `import larl`
+{data["import"]:.2f} s.
 
-{table(["in a new process", "seconds"], rows)}
+{table(["in a new process", "first, s", "later, s"], rows)}
 
-The three slowest: {"; ".join(slowest[:3])}.
+`larl precompile` compiles all policies ahead of time, in two processes at once: {all_["wall"]:.0f} s, {all_["processor"]:.0f} s of processor time,
+{all_["largest"] / 1e9:.2f} GB in the largest process; {all_["again"]:.1f} s if all are compiled. The three slowest: {"; ".join(slowest)}.
 """
 
 
