@@ -281,7 +281,7 @@ class Agent(SavedPolicy):
         >>> [str(agent.observe(each, 1.0)) for each in (first, second, third, third)]
         ['late', 'repaired', 'learnt', 'repeated']
         """
-        if arm is None and type(reward) is float:  # the usual case: the last decision, in time
+        if arm is None and isinstance(reward, float):  # the usual case: the last decision, in time
             name, t = decision.id if type(decision) is Decision else decision, self._latest[1]
             if type(name) is str and name == self._latest[0]:
                 try:
