@@ -1,5 +1,7 @@
 """Kernels are compiled ahead of time and cached; a user at a terminal sees a message while they compile."""
 
+import io
+import logging
 import os
 import pty
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import pytest
 
 import larl
+from larl._core.compile import Compilations
 from larl.policies import REGISTRY
 from larl.simulation.precompile import example_world, precompile, specs
 from tests.cli.running import command, run_here
@@ -59,6 +62,14 @@ def test_terminal_shows_one_message_for_the_first_compilation(settings):
     message = "compiling KLUCB for the first time…"
     assert stderr_on_terminal(AGENT.format("KLUCB"), settings).strip() == message
     assert stderr_on_terminal(AGENT.format("KLUCB"), settings) == ""
+
+
+def test_log_has_one_line_for_each_name(caplog, monkeypatch):
+    known = Compilations()
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with caplog.at_level(logging.INFO, logger="larl"):
+        assert [known.announce("UCB", lambda: 7) for _ in range(2)] == [7, 7]
+    assert caplog.messages == ["compiling UCB for the first time"]
 
 
 def test_unknown_name_is_refused_before_compilation():

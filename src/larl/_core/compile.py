@@ -13,6 +13,7 @@ The functions of policies and worlds are compiled for their States by `entries.p
 import atexit
 import gc
 import inspect
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -67,7 +68,7 @@ class CollectorPause(event.Listener):
 
 
 class Compilations:
-    """Knows what was compiled in this process, and says on stderr that it is compiled, if stderr is a terminal."""
+    """Knows what was compiled in this process, and says so on stderr if that is a terminal, otherwise in the log."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -75,8 +76,11 @@ class Compilations:
 
     def announce(self, name: str, compile_: Callable[[], T]) -> T:
         """Return what `compile_` returns, after a line with the name of what it compiles."""
-        if not self.quiet and name not in self.names and sys.stderr.isatty():
-            print(f"compiling {name} for the first time…", file=sys.stderr, flush=True)
+        if not self.quiet and name not in self.names:
+            if sys.stderr.isatty():
+                print(f"compiling {name} for the first time…", file=sys.stderr, flush=True)
+            else:
+                logging.getLogger("larl").info("compiling %s for the first time", name)
         self.names.add(name)
         return compile_()
 
