@@ -93,12 +93,8 @@ def _own_functions(kind: Any) -> Iterator[types.FunctionType]:
     generics = [each for each in GENERICS if each.__dict__["implementations"]]
     start = [(each.__name__, each) for each in (*_classes(kind), *generics)]
     for _, value in reachable(start):
-        if isinstance(value, types.FunctionType) and not is_larl(value) and not _is_library(value):
+        if isinstance(value, types.FunctionType) and not is_larl(value) and not is_library(str(value.__module__)):
             yield value
-
-
-def _is_library(function: types.FunctionType) -> bool:
-    return is_library(str(function.__module__))
 
 
 def refuse_random_numbers(kind: Any) -> None:

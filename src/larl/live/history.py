@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from larl._core.compile import naming_own_functions
+from larl._core.compile import is_larl, naming_own_functions
 from larl._core.states import Memory, Words
 from larl.live import kernels
 from larl.live.kernels import direct
@@ -161,7 +161,10 @@ class History:
         """Set arm and reward of step t (nan: no reward); the State is rebuilt as if they had come in time."""
         row = self.row(t)
         old_arm, old_reward, was_pending = self.arm[row], self.reward[row], self.pending[row]
-        before = self.memory.own[0].copy(), self.time, self.middle, self.first_pending
+        # The next step is learnt by one call, which only an own policy can refuse: then nothing need be copied.
+        is_safe = t == self.time and is_larl(type(self.state))
+        block = self.memory.own[0] if is_safe else self.memory.own[0].copy()
+        before = block, self.time, self.middle, self.first_pending
         self.arm[row], self.reward[row], self.pending[row] = arm, reward, False
         is_same = old_arm == arm and (old_reward == reward or (math.isnan(old_reward) and math.isnan(reward)))
         try:
@@ -171,7 +174,7 @@ class History:
                 self._replay_from(t)
             elif self.first_pending is not None and self.first_pending.time == t:
                 self.first_pending = None  # the step had no reward: the next replay creates another checkpoint
-        except BaseException:  # of an own policy: nothing has changed
+        except BaseException:  # of an own policy, or an interrupt: nothing has changed
             self.arm[row], self.reward[row], self.pending[row] = old_arm, old_reward, was_pending
             self.memory.own[0], self.time, self.middle, self.first_pending = before
             raise
